@@ -111,8 +111,8 @@ function(farstep_list_bundle)
     EXCLUDE_FROM_ALL)
   install(PROGRAMS scripts/gpu_check.sh tests/bench/peer_step.py tests/bench/peer_model.py
     DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL)
-  install(FILES scripts/find_libtorch.sh scripts/script_help.sh LICENSE DESTINATION . COMPONENT bundle
-    EXCLUDE_FROM_ALL)
+  install(FILES scripts/find_libtorch.sh scripts/script_help.sh tests/bench/peer_versions.py
+    scripts/python_oracles.txt scripts/python_torch.txt LICENSE DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL)
 endfunction()
 
 # The target `manual`, part of `all`: man pages and shell completion, below share/ of the build folder

@@ -4,17 +4,18 @@
 Two sites of one thread train ResNet-18 of width 8 on Fashion-MNIST by ring all-reduce over the loopback interface.
 A batch is that of both sites together. All batches see equally many images at one learning rate. Speed is measured
 apart from learning: the median of three short runs, which have priority over other work if root starts this. Needs
-dataset-fashion-mnist, takes about 12 minutes, and writes docs/results/batch_size.md and .svg; the drawing needs
+dataset-fashion-mnist, takes about 12 minutes, and writes docs/results/batch_size.md, .svg and rows/; the drawing needs
 python3-matplotlib.
-  scripts/experiments/batch_size.py [--binary build/release/farstep] [--output docs/results]
+  scripts/experiments/batch_size.py [--binary build/release/farstep] [--output docs/results] [--from ROWS.json]
 """
 
+import math
 import statistics
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
-from experiment import make_parser, pyplot_for, save, table, write
+from experiment import make_parser, publish, pyplot_for, save, source, source_line, table, wrap
+from findings import AS_ABOVE, Compared, as_paper, bullets, comparison, span
 from real_run import IMAGES, step_periods, train, validations
 
 BATCHES = (8, 16, 32, 64, 128, 256)
@@ -25,33 +26,8 @@ SITES = [{"data": str(IMAGES)}] * 2
 RATE, ROUNDS, TURNS = 0.003, 4, 3
 TIMED_IMAGES, LEAST_TIMED_STEPS = 2048, 24
 MOST_AT_ONCE = 32  # images that a site passes through the net at once
-NOTES = f"""
-Two cores of an Intel Xeon (Emerald Rapids), other work beside it. A site passes {MOST_AT_ONCE} images at most through
-the net at once. The standard error of an accuracy near 88 % over 10,000 images is 0.3 points, so batches 16 and 32 are
-not told apart.
-
-- **Agrees with the paper:** equal samples take less time with larger batches, and the curve flattens: up to 64 each
-  doubling saves 16 to 34 % of the time, beyond that nothing. The paper's gains end at 128. A large batch loses
-  accuracy, as 256 does there.
-- **Differs, time:** batch 8 takes 2.4 times as long as 256, in the paper 7.2 times. A step of 8 images pays for
-  the exchange and for small matrix products, but a core has no kernels to launch, and its links are loopback. From 64
-  on a site has {MOST_AT_ONCE} images at once, so a larger batch only repeats such passes.
-- **Differs, accuracy:** the smallest batch is the best here, in the paper those in the middle, and 8 fails there. We
-  see three likely reasons. With group norm, small batches do not disturb the statistics of batch norm, as 2 images a
-  GPU do. AdamW and clipping bear noisy gradients at this rate. And two epochs are few: a batch of 256 has 468 steps,
-  one of 8 has 15,000. The paper's long runs give large batches steps enough, ours do not.
-- **Where more batch stops paying:** in time at 64, where it costs 1.4 points against batch 8. A rate tuned for each
-  batch, or longer runs, would move that. Neither was measured.
-"""
-
-Curve = list[tuple[int, float, float]]  # images so far, validation loss, accuracy
-
-
-class Result(NamedTuple):
-    """One row."""
-
-    image_seconds: float
-    curve: Curve
+LEAST_SAVING = 0.05  # of the time of equal samples, for a doubling of the batch that pays
+VALIDATION_IMAGES = 10_000
 
 
 def run_file(batch: int, steps: int, rounds: int, validate: bool) -> dict:
@@ -75,49 +51,116 @@ def seconds_of_image(binary: str, batch: int) -> float:
     return statistics.median(periods[len(periods) // 4:]) / batch  # the first ones warm up
 
 
-def learn(binary: str, batch: int, images: int) -> Curve:
-    """Trains on all images."""
+def learn(binary: str, batch: int, images: int) -> list[tuple[int, float, float]]:
+    """Images so far, validation loss and accuracy along a run on all images."""
     steps = images // (batch * ROUNDS)
     learned = validations(train(binary, run_file(batch, steps, ROUNDS, validate=True), SITES))
     return [(one.round * steps * batch, one.loss, one.accuracy) for one in learned]
 
 
-def page(results: dict[int, Result], images: int) -> str:
+def measure(binary: str, images: int) -> dict:
+    """The record: for each batch its speed and what it learns."""
+    record = {"source": source(), "images": images, "rows": []}
+    turns = [{batch: seconds_of_image(binary, batch) for batch in BATCHES} for _ in range(TURNS)]
+    for batch in BATCHES:
+        learned = learn(binary, batch, images)
+        record["rows"].append({
+            "batch": batch, "images_per_second": round(1 / statistics.median(turn[batch] for turn in turns), 2),
+            "loss": round(learned[-1][1], 4), "accuracy": round(learned[-1][2], 4),
+            "curve_images": [count for count, _, _ in learned[1:]],
+            "curve_accuracy": [round(accuracy, 4) for _, _, accuracy in learned[1:]]})
+    return record
+
+
+def last_that_pays(seconds: dict[int, float]) -> int:
+    """The largest batch up to which each doubling saves enough time."""
+    batches = list(seconds)
+    last = batches[0]
+    for before, after in zip(batches, batches[1:]):
+        if seconds[after] > (1 - LEAST_SAVING) * seconds[before]:
+            break
+        last = after
+    return last
+
+
+def alike(accuracy: dict[int, float]) -> list[str]:
+    """Neighbours whose accuracies differ by less than two standard errors of a difference."""
+    batches, found = list(accuracy), []
+    for before, after in zip(batches, batches[1:]):
+        variance = sum(accuracy[one] * (1 - accuracy[one]) / VALIDATION_IMAGES for one in (before, after))
+        if abs(accuracy[before] - accuracy[after]) < 2 * math.sqrt(variance):
+            found.append(f"{before} and {after}")
+    return found
+
+
+def findings(seconds: dict[int, float], accuracy: dict[int, float]) -> str:
+    """What follows from the time of equal samples and the accuracy, by batch, here and in the paper."""
+    paper_seconds, paper_accuracy = ({batch: row[column] for batch, row in PAPER.items()} for column in (0, 1))
+    best, paper_best = (max(each, key=each.get) for each in (accuracy, paper_accuracy))
+    first, last = BATCHES[0], BATCHES[-1]
+    lost = {batch: 100 * (accuracy[best] - accuracy[batch]) for batch in accuracy}
+    paper_lost = {batch: 100 * (paper_accuracy[paper_best] - paper_accuracy[batch]) for batch in accuracy}
+    pays, paper_pays = last_that_pays(seconds), last_that_pays(paper_seconds)
+    rows = [Compared(f"time of batch {batch}, by that of {last}", paper_seconds[batch] / paper_seconds[last],
+                     seconds[batch] / seconds[last]) for batch in BATCHES[:-1]]
+    rows += [Compared(f"points of accuracy that batch {batch} has less than the best", paper_lost[batch], lost[batch])
+             for batch in (first, last)]
+    rows.append(Compared(f"batch up to which each doubling saves {100 * LEAST_SAVING:.0f} % of the time", paper_pays,
+                         pays, 0))
+    savings = {after: 100 * (1 - seconds[after] / seconds[before]) for before, after in zip(BATCHES, BATCHES[1:])}
+    upto, beyond = ([savings[one] for one in savings if (one <= pays) == paying] for paying in (True, False))
+    sentences = []
+    if upto:
+        sentences.append(f"Up to batch {pays} a doubling saves {span(upto, '{:.0f}')} % of the time.")
+    if beyond:
+        sentences.append(f"Beyond batch {pays} a doubling saves {span(beyond, '{:.0f}')} %.")
+    sentences += [f"Batch {best} has the best accuracy, in the paper {paper_best}: {as_paper(best == paper_best)}.",
+                  f"Batch {last} is {lost[last]:.1f} points below the best; in the paper it loses accuracy: "
+                  f"{as_paper(lost[last] > 0)}.",
+                  f"Batch {pays}, beyond which time gains nothing, is {lost[pays]:.1f} points below the best."]
+    if alike(accuracy):
+        sentences.append("The accuracies of these batches differ by less than two standard errors: "
+                         f"{', '.join(alike(accuracy))}.")
+    return comparison(rows) + "\n" + bullets(sentences)
+
+
+def page(record: dict) -> str:
     """The table, with what agrees with the paper."""
-    rows = []
-    for batch, (image_seconds, curve) in results.items():
-        seconds, accuracy, loss = PAPER[batch]
-        rows.append([str(batch), f"{1 / image_seconds:,.0f}", f"{images * image_seconds:.0f}",
-                     f"{image_seconds / results[BATCHES[-1]].image_seconds:.2f}",
-                     f"{seconds / PAPER[BATCHES[-1]][0]:.2f}",
-                     f"{curve[-1][1]:.3f}", f"{100 * curve[-1][2]:.2f} %", f"{loss:.3f}", f"{100 * accuracy:.2f} %"])
-    head = ["batch", "images a second", f"seconds of {images:,} images", "times that of 256", "the paper's",
+    images = record["images"]
+    by_batch = {row["batch"]: row for row in record["rows"]}
+    seconds = {batch: images / row["images_per_second"] for batch, row in by_batch.items()}
+    rows = [[str(batch), f"{row['images_per_second']:,.0f}", f"{seconds[batch]:.0f}",
+             f"{seconds[batch] / seconds[BATCHES[-1]]:.2f}", f"{row['loss']:.3f}", f"{100 * row['accuracy']:.2f} %",
+             f"{PAPER[batch][2]:.3f}", f"{100 * PAPER[batch][1]:.2f} %"] for batch, row in by_batch.items()]
+    head = ["batch", "images a second", f"seconds of {images:,} images", f"times that of {BATCHES[-1]}",
             "loss", "accuracy", "the paper's loss", "the paper's accuracy"]
     return ("# Batch sizes in synchronous training\n\n"
-            "`scripts/experiments/batch_size.py`: its head describes the runs. Loss and accuracy are those of all\n"
-            f"10,000 images for validation after {images:,} images of training, one seed. The paper is that of Kim et\n"
-            "al.: ResNet-18 on CIFAR-10 with four GPUs. The learning rate follows one schedule in all our runs:\n"
-            f"warm-up to {RATE}, then a cosine.\n\n"
-            "![Time, loss and accuracy by batch](batch_size.svg)\n\n" + table(head, rows) + NOTES)
+            + wrap("The head of the script describes the runs. Loss and accuracy are those of all "
+                   f"{VALIDATION_IMAGES:,} images for validation after {images:,} images of training, one seed. The "
+                   "paper is that of Kim et al.: ResNet-18 on CIFAR-10 with four GPUs. All our runs have one schedule "
+                   f"of the learning rate: warm-up to {RATE}, then a cosine. A site passes {MOST_AT_ONCE} images at "
+                   "most through the net at once. [What may explain the differences](explanations.md#batch-sizes).")
+            + "\n![Time and accuracy by batch](batch_size.svg)\n\n" + source_line(record["source"])
+            + table(head, rows) + "\nAgainst the paper:\n\n" + AS_ABOVE
+            + findings(seconds, {batch: row["accuracy"] for batch, row in by_batch.items()}))
 
 
-def draw(results: dict[int, Result], images: int, path: Path):
+def draw(record: dict, path: Path):
     """Time of all images, and accuracy along the run."""
     figure, (times, accuracies) = pyplot_for(path).subplots(1, 2, figsize=(11, 4))
-    last = BATCHES[-1]
-    times.plot(BATCHES, [results[batch].image_seconds / results[last].image_seconds for batch in BATCHES],
-               marker="o", label="measured here")
+    last, rows = BATCHES[-1], record["rows"]
+    times.plot(BATCHES, [rows[-1]["images_per_second"] / row["images_per_second"] for row in rows], marker="o",
+               label="measured here")
     times.plot(BATCHES, [PAPER[batch][0] / PAPER[last][0] for batch in BATCHES], marker="o", linestyle="--",
                label="Kim et al.")
     times.set_xscale("log", base=2)
     times.set_xlabel("batch of all devices")
     times.set_ylabel(f"time of equal samples, by that of {last}")
     times.legend()
-    for batch in BATCHES:
-        curve = results[batch].curve
-        accuracies.plot([count for count, _, _ in curve[1:]], [100 * accuracy for _, _, accuracy in curve[1:]],
-                        marker="o", label=f"batch {batch}")
-    accuracies.set_xlabel(f"images, of {images:,}")
+    for row in rows:
+        accuracies.plot(row["curve_images"], [100 * accuracy for accuracy in row["curve_accuracy"]], marker="o",
+                        label=f"batch {row['batch']}")
+    accuracies.set_xlabel(f"images, of {record['images']:,}")
     accuracies.set_ylabel("validation accuracy (%)")
     accuracies.legend()
     for axes in (times, accuracies):
@@ -130,11 +173,7 @@ def main() -> int:
     parser = make_parser(__doc__)
     parser.add_argument("--images", type=int, default=120_000, help="that each run trains on")
     options = parser.parse_args()
-    turns = [{batch: seconds_of_image(options.binary, batch) for batch in BATCHES} for _ in range(TURNS)]
-    results = {batch: Result(statistics.median(turn[batch] for turn in turns),
-                             learn(options.binary, batch, options.images)) for batch in BATCHES}
-    write(options.output / "batch_size.md", page(results, options.images))
-    draw(results, options.images, options.output / "batch_size.svg")
+    publish("batch_size", options, lambda: measure(options.binary, options.images), page, draw)
     return 0
 
 

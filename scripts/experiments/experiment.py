@@ -1,10 +1,21 @@
-"""What the experiments share: simulated runs, Markdown tables, drawings, and the command line."""
+"""What the experiments share: simulated runs, their rows and pages, drawings, and the command line.
+
+An experiment measures, and then writes. What it measured is a *record*: its rows and their source (machine, date,
+commit and command). A page follows from a record alone, so that --from writes it again without measuring anew.
+"""
 
 import argparse
+import datetime
 import json
+import os
+import platform
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -12,11 +23,71 @@ PARAMETERS = 214_983_680  # of the 150M model, with its embedding and head
 
 
 def make_parser(description: str) -> argparse.ArgumentParser:
-    """The command line: where the program is, and where the results go."""
+    """The command line: where the program is, where the results go, and whether to measure."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--binary", default=str(REPOSITORY / "build/release/farstep"))
     parser.add_argument("--output", type=Path, default=REPOSITORY / "docs" / "results")
+    parser.add_argument("--from", dest="recorded", type=Path, metavar="ROWS.json",
+                        help="write page and drawing of these rows again, and measure nothing")
     return parser
+
+
+def machine(uses_gpu: bool = False) -> str:
+    """The cores that this process may use, their processor, and the GPU that an experiment uses."""
+    cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    fields = dict(re.findall(r"^(\w[\w ]*\w)\s*: (.+)$", cpuinfo, re.MULTILINE))
+    name = fields.get("model name", platform.machine())
+    text = f"{len(os.sched_getaffinity(0))} cores of {name}"
+    if "cpu family" in fields:  # a hypervisor may hide the name
+        text += f" (family {fields['cpu family']}, model {fields['model']})"
+    if uses_gpu:
+        query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+        text += ", " + subprocess.run(query, check=True, capture_output=True, text=True).stdout.splitlines()[0]
+    return text
+
+
+def commit() -> str:
+    """That of the tree; "+ changes" if other files than documents differ from it."""
+    git = ["git", "-C", str(REPOSITORY)]
+    name = subprocess.run([*git, "rev-parse", "--short=8", "HEAD"], check=True, capture_output=True, text=True).stdout
+    status = [*git, "status", "--porcelain", "--", ".", ":!docs"]
+    changes = subprocess.run(status, check=True, capture_output=True, text=True).stdout
+    return f"commit {name.strip()}{' + changes' if changes else ''}"
+
+
+def source(kind: str = "Measured") -> dict[str, str]:
+    """Where the rows of this process come from. `kind` is "Simulated" where no machine counts."""
+    command = [str(Path(sys.argv[0]).resolve().relative_to(REPOSITORY)), *sys.argv[1:]]
+    return {"kind": kind, "machine": machine() if kind == "Measured" else "any machine",
+            "date": datetime.date.today().isoformat(), "commit": commit(), "command": shlex.join(command)}
+
+
+def wrap(text: str, later_indent: str = "") -> str:
+    """Lines of at most 120 columns."""
+    return textwrap.fill(text, 120, subsequent_indent=later_indent, break_long_words=False,
+                         break_on_hyphens=False) + "\n"
+
+
+def source_line(of: dict[str, str]) -> str:
+    """The paragraph above a table."""
+    return wrap(f"{of['kind']}: {of['machine']} · {of['date']} · {of['commit']} · `{of['command']}`") + "\n"
+
+
+def publish(name: str, options: argparse.Namespace, measure: Callable[[], dict], page: Callable[[dict], str],
+            draw: Callable[[dict, Path], None]):
+    """Measures and keeps the record, or reads one; then writes page and drawing."""
+    if options.recorded:
+        record = json.loads(options.recorded.read_text(encoding="utf-8"))
+    else:
+        text = json.dumps(measure(), indent=1)
+        # A list of numbers is one line.
+        text = re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\s+", " ", found[0]), text)
+        path = options.output / "rows" / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n", encoding="utf-8")
+        record = json.loads(text)
+    write(options.output / f"{name}.md", page(record))
+    draw(record, options.output / f"{name}.svg")
 
 
 def site(name: str, step_seconds: float, **more: object) -> dict:

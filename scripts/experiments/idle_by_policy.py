@@ -3,59 +3,94 @@
 
 Simulates the paper's nodes with the step times that its idle times imply
 (configs/scenarios/paper_four_nodes.json): ten rounds of 100 local steps with a batch of 4, and no
-WAN time. Writes docs/results/idle_by_policy.md and .svg; the drawing needs python3-matplotlib.
-  scripts/experiments/idle_by_policy.py [--binary build/release/farstep] [--output docs/results]
+WAN time. Writes docs/results/idle_by_policy.md, .svg and rows/; the drawing needs python3-matplotlib.
+  scripts/experiments/idle_by_policy.py [--binary build/release/farstep] [--output docs/results] [--from ROWS.json]
 """
 
 import sys
 from pathlib import Path
 
-from experiment import REPOSITORY, make_parser, pyplot_for, save, simulate, table, write
+from experiment import (REPOSITORY, make_parser, publish, pyplot_for, save, simulate, source, source_line, table,
+                        wrap)
+from findings import AS_ABOVE, WITHIN, Compared, agrees, as_paper, bullets, comparison, names
 
 SCENARIO = REPOSITORY / "configs/scenarios/paper_four_nodes.json"
 # The paper's seconds of idle time, by node; nobody measured the hybrid that it names as future work.
 PAPER = {"uniform": (1.1, 0.0, 14.6, 4.9), "batch_by_tflops": (11.9, 0.0, 14.7, 13.8),
          "batch_by_memory": (6.8, 7.2, 0.0, 14.4), "steps_by_tflops": (2.1, 0.0, 8.6, 1.9), "hybrid": None}
-NOTES = """
-The simulated `uniform` equals the paper's baseline, because the step times come from it. The paper gives one
-step time a node, so up to 4 sequences on a GPU last as long as one here.
-
-- **Agrees:** local steps by TFLOPS leave less idle time than the baseline, at nodes 1, 2 and 4 nearly the
-  paper's. TFLOPS of a datasheet are not real speeds, so node 3 still waits. A plan by step times, `hybrid`,
-  leaves almost nothing; the paper names such a policy as future work.
-- **Differs:** batches by TFLOPS doubled the paper's idle time, and change nothing here. In the paper's run node 1
-  waits 10.8 s longer for node 2, though both keep their batch of 4. So node 2 was slower in that run,
-  for a reason that the table does not give. Batches by memory cost the paper idle time too: its node 3
-  became the slowest with a batch of 32, while here it has time left.
-"""
+BASELINE = "uniform"
+SAME_SECONDS = 0.05  # a round: less is no idle time, in a table of tenths of a second
 
 
-def page(results: dict[str, list[dict]]) -> str:
+def measure(binary: str) -> dict:
+    """The record: by policy each node's seconds in a round."""
+    record = {"source": source("Simulated"), "idle_seconds": {}, "compute_seconds": {}}
+    for policy in PAPER:
+        sites = simulate(binary, SCENARIO, "--policy", policy)[0]["sites"]
+        for kind in ("idle_seconds", "compute_seconds"):
+            record[kind][policy] = [round(one[kind], 4) for one in sites]
+    return record
+
+
+def change(before: float, after: float) -> str:
+    """Less, more, or as much, in a sentence."""
+    if abs(after - before) < SAME_SECONDS:
+        return "as much"
+    return "more" if after > before else "less"
+
+
+def finding(policy: str, idle: dict[str, list[float]]) -> str:
+    """A policy against the baseline, and node by node against the paper."""
+    paper, here = PAPER[policy], idle[policy]
+    theirs, ours = (change(sum(each[BASELINE]), sum(each[policy])) for each in (PAPER, idle))
+    good, bad = [], []
+    for number, (expected, found) in enumerate(zip(paper, here), 1):
+        if abs(found - expected) < SAME_SECONDS or agrees(expected, found):
+            good.append(number)
+        else:
+            bad.append(f"{number} ({found:.1f} s, the paper {expected:.1f} s)")
+    sentences = [f"`{policy}` agrees within {100 * WITHIN:.0f} % at {len(good)} of {len(here)} nodes."]
+    if bad:
+        sentences.append(f"It does not at node {names(bad)}.")
+    if policy != BASELINE:
+        sentences.append(f"Against `{BASELINE}` it has {ours} idle time: {as_paper(ours == theirs)}.")
+    return " ".join(sentences)
+
+
+def page(record: dict) -> str:
     """The table, with what agrees and what does not."""
-    rows = []
-    for policy, sites in results.items():
-        idle = [site["idle_seconds"] for site in sites]
-        busy = sum(site["compute_seconds"] for site in sites)
-        paper = PAPER[policy]
-        rows.append([f"`{policy}`", *(f"{seconds:.1f}" for seconds in idle), f"{sum(idle):.1f}",
-                     "-" if paper is None else f"{sum(paper):.1f}", f"{100 * sum(idle) / (sum(idle) + busy):.1f} %"])
+    idle, rows = record["idle_seconds"], []
+    shares = {policy: sum(seconds) / (sum(seconds) + sum(record["compute_seconds"][policy]))
+              for policy, seconds in idle.items()}
+    for policy, seconds in idle.items():
+        rows.append([f"`{policy}`", *(f"{one:.1f}" for one in seconds), f"{sum(seconds):.1f}",
+                     f"{100 * shares[policy]:.1f} %"])
+    least = min(idle, key=lambda policy: sum(idle[policy]))
+    measured = [policy for policy in idle if PAPER[policy]]
     return ("# Idle time of four nodes under each policy\n\n"
-            "`scripts/experiments/idle_by_policy.py`: simulated, as its head describes. Seconds that the nodes wait\n"
-            "for each other in a round.\n\n"
-            + table(["policy", *(f"node {number}" for number in range(1, 5)), "total", "the paper's total",
-                     "share of all time"], rows) + NOTES)
+            + wrap("Simulated, as the head of the script describes: seconds that the nodes wait for each other in a "
+                   "round. The step times are those that the paper's baseline implies, so `uniform` has to agree. The "
+                   "paper gives one step time a node. So up to 4 sequences on a GPU last as long as one here.") + "\n"
+            + source_line(record["source"])
+            + table(["policy", *(f"node {number}" for number in range(1, 5)), "total", "share of all time"], rows)
+            + "\nTotals against those of Shin et al.:\n\n" + AS_ABOVE
+            + comparison([Compared(f"`{policy}`, seconds", sum(PAPER[policy]), sum(idle[policy]), 1)
+                          for policy in measured])
+            + "\n" + bullets([*(finding(policy, idle) for policy in measured),
+                              f"The least idle time has `{least}`: {sum(idle[least]):.1f} s, "
+                              f"{100 * shares[least]:.1f} % of all time."
+                              + ("" if PAPER[least] else " The paper has no figure for it.")]))
 
 
-def draw(results: dict[str, list[dict]], path: Path):
+def draw(record: dict, path: Path):
     """Two bars for each policy: simulated, and the paper's."""
-    pyplot = pyplot_for(path)
+    pyplot, idle = pyplot_for(path), record["idle_seconds"]
     figure, axes = pyplot.subplots(figsize=(8, 4))
-    places = range(len(results))
-    axes.bar([place - 0.2 for place in places],
-             [sum(site["idle_seconds"] for site in sites) for sites in results.values()], 0.4, label="simulated")
-    axes.bar([place + 0.2 for place in places], [sum(PAPER[policy] or ()) for policy in results], 0.4,
+    places = range(len(idle))
+    axes.bar([place - 0.2 for place in places], [sum(seconds) for seconds in idle.values()], 0.4, label="simulated")
+    axes.bar([place + 0.2 for place in places], [sum(PAPER[policy] or ()) for policy in idle], 0.4,
              label="Shin et al., measured")
-    axes.set_xticks(list(places), list(results))
+    axes.set_xticks(list(places), list(idle))
     axes.set_ylabel("idle seconds of four nodes, a round")
     axes.grid(True, axis="y", alpha=0.3)
     axes.legend()
@@ -65,9 +100,7 @@ def draw(results: dict[str, list[dict]], path: Path):
 def main() -> int:
     """Simulates, writes and prints."""
     options = make_parser(__doc__).parse_args()
-    results = {policy: simulate(options.binary, SCENARIO, "--policy", policy)[0]["sites"] for policy in PAPER}
-    write(options.output / "idle_by_policy.md", page(results))
-    draw(results, options.output / "idle_by_policy.svg")
+    publish("idle_by_policy", options, lambda: measure(options.binary), page, draw)
     return 0
 
 

@@ -7,9 +7,10 @@ links do not slow down Gloo's ring). Two workers are real, over the loopback int
 1 Gbit/s. Four workers would share two cores, so they are slowed: an image takes four times as long as on a real
 device, a link has a quarter of the rate, and the figures are multiplied by four. Two slowed workers show what that
 changes. `farstep profile` finds the largest batch of a device with 256 MiB. Runs have priority over other work if root
-starts this. Needs dataset-fashion-mnist, takes 15 minutes, and writes docs/results/master_or_distributed.md and .svg;
-the drawing needs python3-matplotlib.
+starts this. Needs dataset-fashion-mnist, takes 15 minutes, and writes docs/results/master_or_distributed.md, .svg and
+rows/; the drawing needs python3-matplotlib.
   scripts/experiments/master_or_distributed.py [--binary build/release/farstep] [--output docs/results]
+      [--from ROWS.json]
 """
 
 import json
@@ -20,7 +21,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from experiment import make_parser, pyplot_for, save, table, write
+from experiment import make_parser, publish, pyplot_for, save, source, source_line, table, wrap
+from findings import AS_ABOVE, Compared, as_paper, bullets, comparison, names, span
 from real_run import IMAGES, REAL_TIME, step_periods, train, write_configs
 
 BATCHES = (8, 16, 32, 64, 128, 256, 512)
@@ -29,25 +31,8 @@ LINK_BITS_PER_SECOND, LINK_DELAY_SECONDS = 1e9, 0.0001
 SLOWED = 4
 LEAST_STEPS, IMAGES_OF_A_RUN = 7, 768
 TURNS = 3  # of what is not slowed
-NOTES = """
-Two cores of an Intel Xeon (Emerald Rapids), other work beside it, which gets up to 5 % of a core from real-time
-priority. Rows that are not slowed have this priority, and vary by some 5 % for that reason and others. Slowed rows
-are one run each, with the highest priority of ordinary processes.
-
-- **Agrees with the paper:** a master pays only from some batch on. With four workers and 1 Gbit/s it trains 157 images
-  a second in batches of 8, one device 211; it needs a batch of 16 to pass it. The paper's DataParallel needs 512 to
-  match one GPU at 256. Without a master training is faster at every batch where links count, by 32 to 90 % in batches
-  of 8. With four workers it gains with every larger batch.
-- **Agrees, memory:** several devices take batches in one pass that one cannot hold: 144 and 288 images where one device
-  holds 72. These are multiples of what one device holds; the runs themselves had no limit of memory.
-- **Differs:** no batch fails. Farstep cuts a batch that a device cannot hold into several passes, so one device trains
-  batches of 512 too, about as fast as smaller ones. More devices bring speed, and room for models, not a larger batch.
-- **Differs:** on the loopback interface master and no master are alike within 7 %, because a gradient has only 1.2 MB.
-  In the paper's DataParallel one process drives all GPUs, and hands out data and model in every step. Farstep's master
-  is one process among equals, and each reads its own data.
-- **The slowed rows** of two workers are within 7 % of the real ones, so those of four workers can be trusted about so
-  far. They leave out that four processes share the machine's memory.
-"""
+PAPER_ONE_DEVICE_BATCH, PAPER_MASTER_BATCH = 256, 512  # Han et al.: DataParallel needs the latter to match one GPU
+SLOWED_WITHIN = 0.10  # of the real figure, for a slowed one that stands for it
 
 
 class Case(NamedTuple):
@@ -110,31 +95,96 @@ def images_per_second(binary: str, case: Case, batch: int, most: int, image_seco
     return case.slowed * batch / statistics.median(periods[1:])
 
 
-Speeds = dict[Case, dict[int, float]]
+Speeds = dict[str, dict[int, float]]  # images a second, by the name of a case and the batch
+MASTER, DISTRIBUTED, ONE = "data_parallel_master", "ring_all_reduce", CASES[0].name
 
 
-def page(speeds: Speeds, most: int) -> str:
+def pairs() -> list[tuple[Case, Case]]:
+    """Each case with a master, and the same without one."""
+    return [(case, case._replace(name=case.name.replace("master", "distributed"), kind=DISTRIBUTED))
+            for case in CASES if case.kind == MASTER]
+
+
+def first_to_reach(by_batch: dict[int, float], wanted: float) -> int | None:
+    """The smallest batch at which a case is as fast as that."""
+    return next((batch for batch, speed in by_batch.items() if speed >= wanted), None)
+
+
+def master_finding(name: str, speeds: Speeds) -> str:
+    """A master against one device, batch by batch."""
+    slower = [batch for batch in BATCHES if speeds[name][batch] < speeds[ONE][batch]]
+    pays_later = bool(slower) and slower[0] == BATCHES[0] and slower[-1] != BATCHES[-1]
+    first = BATCHES[0]
+    return (f"{name}, against one device: slower in batches of {names(slower)}, {speeds[name][first]:.0f} against "
+            f"{speeds[ONE][first]:.0f} images a second in batches of {first}. In the paper a master pays only from "
+            f"some batch on: {as_paper(pays_later)}.")
+
+
+def gains(of: list[tuple[Case, Case]], speeds: Speeds, batches: tuple[int, ...] = BATCHES) -> list[float]:
+    """By how many percent the cases are faster without a master, at these batches."""
+    return [100 * (speeds[without.name][batch] / speeds[master.name][batch] - 1)
+            for master, without in of for batch in batches]
+
+
+def slowed_finding(speeds: Speeds) -> str:
+    """How far slowed workers are from the real ones beside them."""
+    worst = 0.0
+    for case in CASES:
+        real = case.name.replace(" slowed", "")
+        if case.slowed > 1 and real in speeds:
+            worst = max(worst, *(abs(speeds[case.name][batch] / speeds[real][batch] - 1) for batch in BATCHES))
+    return (f"Slowed rows of two workers are within {100 * worst:.0f} % of the real ones (bound: "
+            f"{100 * SLOWED_WITHIN:.0f} %), so slowed rows {'stand' if worst <= SLOWED_WITHIN else 'do not stand'} for "
+            "real ones. They leave out that four processes share the machine's memory.")
+
+
+def findings(speeds: Speeds, most: int) -> str:
+    """What follows from the figures, beside the paper's."""
+    wanted = speeds[ONE][PAPER_ONE_DEVICE_BATCH]
+    linked, near = ([pair for pair in pairs() if pair[0].has_links == links] for links in (True, False))
+    with_links, small = gains(linked, speeds), gains(linked, speeds, BATCHES[:1])
+    at_least = sum(gain > 0 for gain in with_links)
+    fastest = max(speeds[ONE].values())
+    return comparison([
+        Compared(f"{case.name}: batch that matches one device at {PAPER_ONE_DEVICE_BATCH}", PAPER_MASTER_BATCH,
+                 first_to_reach(speeds[case.name], wanted), 0) for case, _ in pairs()]) + "\n" + bullets([
+                     *(master_finding(case.name, speeds) for case, _ in linked if case.workers == 4),
+                     f"With links, training without a master is faster in {at_least} of {len(with_links)} figures: "
+                     f"{as_paper(at_least == len(with_links))}. In batches of {BATCHES[0]} it is faster by "
+                     f"{span(small, '{:.0f}')} %.",
+                     f"On the loopback interface it is faster by {span(gains(near, speeds), '{:.0f}')} %.",
+                     f"Every batch ran. One device takes more than {most} images in several passes: it does "
+                     f"{speeds[ONE][BATCHES[-1]]:.0f} images a second in batches of {BATCHES[-1]}, "
+                     f"{speeds[ONE][BATCHES[-1]] / fastest:.2f} of its best.",
+                     slowed_finding(speeds)])
+
+
+def page(record: dict) -> str:
     """The table, with what agrees with the paper."""
+    most = record["largest_batch"]
+    speeds = {name: dict(zip(record["batches"], each)) for name, each in record["images_per_second"].items()}
     rows = [[case.name, str(most * case.workers),
-             *(f"{speed:.0f}{'*' if batch > most * case.workers else ''}" for batch, speed in by_batch.items())]
-            for case, by_batch in speeds.items()]
+             *(f"{speed:.0f}{'*' if batch > most * case.workers else ''}"
+               for batch, speed in speeds[case.name].items())] for case in CASES]
     head = ["", "largest batch in one pass", *(f"batch {batch}" for batch in BATCHES)]
     return ("# One device, a master, and no master\n\n"
-            "`scripts/experiments/master_or_distributed.py`: its head describes the runs. Images a second of all\n"
-            "workers, by the median step and, of what is not slowed, the median of three runs; a batch is that of all\n"
-            "workers. The paper is that of Han et al.: PyramidNet on CIFAR-10, one GPU against DataParallel (a\n"
-            "master) and DistributedDataParallel.\n\n"
-            "![Images a second by batch](master_or_distributed.svg)\n\n" + table(head, rows)
-            + f"\nA device with {MEMORY_BYTES >> 20} MiB holds {most} images in one pass. \\* A larger batch takes\n"
-            "several passes, whose gradients are added up.\n" + NOTES)
+            + wrap("The head of the script describes the runs. Images a second of all workers, by the median step and, "
+                   f"of what is not slowed, the median of {TURNS} runs; a batch is that of all workers. The paper is "
+                   "that of Han et al.: PyramidNet on CIFAR-10, one GPU against DataParallel (a master) and "
+                   f"DistributedDataParallel. A device with {MEMORY_BYTES >> 20} MiB holds {most} images in one pass, "
+                   "and several hold a multiple of that; the runs themselves had no limit of memory. \\* A larger "
+                   "batch takes several passes, whose gradients are added up. "
+                   "[What may explain the differences](explanations.md#a-master-or-none).")
+            + "\n![Images a second by batch](master_or_distributed.svg)\n\n" + source_line(record["source"])
+            + table(head, rows) + "\nAgainst the paper:\n\n" + AS_ABOVE + findings(speeds, most))
 
 
-def draw(speeds: Speeds, path: Path):
+def draw(record: dict, path: Path):
     """A line for each case."""
     figure, axes = pyplot_for(path).subplots(figsize=(9, 5))
-    for case, by_batch in speeds.items():
-        style = "--" if case.kind == "data_parallel_master" else "-"
-        axes.plot(list(by_batch), list(by_batch.values()), linestyle=style, label=case.name,
+    for case in CASES:
+        axes.plot(record["batches"], record["images_per_second"][case.name],
+                  linestyle="--" if case.kind == MASTER else "-", label=case.name,
                   marker="s" if case.slowed > 1 else "o")
     axes.set_xscale("log", base=2)
     axes.set_xticks(BATCHES, [str(batch) for batch in BATCHES])
@@ -145,7 +195,7 @@ def draw(speeds: Speeds, path: Path):
     save(figure, path)
 
 
-def measure(binary: str, most: int) -> Speeds:
+def measure_all(binary: str, most: int) -> dict[str, list[float]]:
     """Medians of the turns, so that the machine's drift meets all cases alike."""
     runs: dict[Case, dict[int, list[float]]] = {case: {batch: [] for batch in BATCHES} for case in CASES}
     image_seconds = 0.0
@@ -154,17 +204,21 @@ def measure(binary: str, most: int) -> Speeds:
             for batch, speeds in runs[case].items():
                 speeds.append(images_per_second(binary, case, batch, most, image_seconds, turn))
             image_seconds = image_seconds or 1 / max(speeds[0] for speeds in runs[CASES[0]].values())
-    return {case: {batch: statistics.median(speeds) for batch, speeds in by_batch.items()}
+    return {case.name: [round(statistics.median(speeds), 2) for speeds in by_batch.values()]
             for case, by_batch in runs.items()}
+
+
+def measure(binary: str) -> dict:
+    """The record."""
+    of, most = source(), largest_batch(binary)
+    return {"source": of, "largest_batch": most, "batches": list(BATCHES),
+            "images_per_second": measure_all(binary, most)}
 
 
 def main() -> int:
     """Measures, writes and prints."""
     options = make_parser(__doc__).parse_args()
-    most = largest_batch(options.binary)
-    speeds = measure(options.binary, most)
-    write(options.output / "master_or_distributed.md", page(speeds, most))
-    draw(speeds, options.output / "master_or_distributed.svg")
+    publish("master_or_distributed", options, lambda: measure(options.binary), page, draw)
     return 0
 
 

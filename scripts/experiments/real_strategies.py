@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from experiment import REPOSITORY, simulate, site, table
+from experiment import REPOSITORY, simulate, site, source, source_line, table, wrap
+from findings import AS_ABOVE, WITHIN, bullets, names, span, verdict
 from real_run import Lab, train, validations
 
 RATES = {"100 Mbit/s": 1e8, "10 Mbit/s": 1e7}
@@ -17,33 +18,7 @@ MODEL = {"preset": "tiny", "vocabulary": 1024, "hidden": 96, "intermediate": 256
 PARAMETERS, LENGTH, BATCH = 301_536, 128, 4
 STEPS, DELAY_STEPS, LEAST_ROUNDS = 10, 2, 3
 SECONDS = 15.0  # about how long a run trains
-INTRODUCTION = f"""
-## Real runs beside their simulation
-
-Four processes in a lab train a model of {PARAMETERS:,} parameters with sequences of {LENGTH}. Their devices emulate the
-step times of the four nodes. A round has {STEPS} steps of the slowest node, and a delay is {DELAY_STEPS} of them.
-Strategies that exchange in every step have fewer where a run would take much longer than {SECONDS:.0f} s. Tokens a
-second of the four sites together, one run each, with priority over other work of two cores:
-
-"""
-NOTES = """
-- **Agree:** the bytes, and that local steps are faster than all, and the direct exchange faster than a master. Real
-  rounds of local steps have 4 % more tokens, because the planner takes the measured step times from the second round
-  on.
-- **Slower than simulated**, by 6 to 38 %: most strategies. A likely reason, not isolated, is TCP's slow start, with
-  which an exchange begins anew after a pause and which the simulation leaves out. At 10 Mbit/s queues overflow besides: in a repeated run of the direct exchange, sites sent up to 1.6 % of their bytes
-  again, and a step took 2.1 to 3.2 s instead of 1.8 s. Hidden exchanges differ least.
-- **Faster than simulated**, by 19 and 31 %: one parameter server. The simulation sends its means after all gradients
-  have come. The real server adds up chunk by chunk, so its uplink and its downlink can work at once. A master updates
-  in between, and is 10 and 11 % slower than simulated.
-- **Loss at equal tokens:** steps together learn more from a token than local steps do. Synchronous strategies with
-  equal steps have equal losses (6.888, 6.668 and 6.469 after the three rounds of each at 10 Mbit/s). They differ in
-  the table because their validations lie apart, and their warm-ups differ. The delayed fragments of the first row
-  reach the validated model late.
-- **Loss at equal time:** local steps lead, at 100 Mbit/s by 0.06 to 0.08 before the direct exchange, and at 10 Mbit/s
-  by nearly 0.8 before any synchronous strategy. The model is 700 times smaller than that of the first table, and its
-  links are 100 times slower than 10 and 1 Gbit/s there. So its exchanges weigh less.
-"""
+ALIKE_BYTES = 0.05  # of the simulated bytes, for measured ones that agree
 
 
 class Outcome(NamedTuple):
@@ -135,9 +110,10 @@ def loss_at(one: Outcome, axis: int, value: float) -> float:
     return math.nan
 
 
-def measure(binary: str, strategies: tuple, step_seconds: tuple[float, ...], rtt_seconds: float) -> Results:
-    """All strategies at all rates, by strategy and rate."""
+def measure(binary: str, strategies: tuple, step_seconds: tuple[float, ...], rtt_seconds: float) -> dict:
+    """The record of all strategies at all rates."""
     results: Results = {}
+    of = source()
     with tempfile.TemporaryDirectory(prefix="farstep-strategies-") as folder:
         bench = Bench(binary, Path(folder), step_seconds, rtt_seconds)
         for name, changes in strategies:
@@ -145,32 +121,115 @@ def measure(binary: str, strategies: tuple, step_seconds: tuple[float, ...], rtt
                 simulated, real = results[name, rate_name] = bench.both(changes, rate)
                 print(f"{name}, {rate_name}: {simulated.tokens_per_second:.0f} tokens a second simulated,",
                       f"{real.tokens_per_second:.0f} measured", flush=True)
-    return results
+    return {"source": of} | summary(results)
 
 
-def page(results: Results, title_of) -> str:
-    """Two tables: speed and bytes, and losses."""
-    names = list(dict.fromkeys(name for name, _ in results))
-    speeds, losses = [], []
+def summary(results: Results) -> dict:
+    """The record without its source: speed and bytes of each pair of runs, and losses that can be compared."""
+    names, first_rate = list(dict.fromkeys(name for name, _ in results)), next(iter(RATES))
     reals = {key: real for key, (_, real) in results.items()}
-    tokens = min(reals[name, rate].curve[-1][0] for name in names for rate in list(RATES)[:1])
-    start = next(iter(reals.values())).curve[0][2]
+    tokens = min(reals[name, first_rate].curve[-1][0] for name in names)
     seconds = min(real.curve[-1][1] for real in reals.values())
+    rows = []
     for name in names:
-        title = title_of(re.sub(r"delay \d+", f"delay {DELAY_STEPS}", name))  # rounds are shorter here
-        row = [title]
+        row: dict = {"strategy": name, "loss_at_tokens": round(loss_at(reals[name, first_rate], 0, tokens), 4)}
+        row["loss_at_seconds"] = {rate: round(loss_at(reals[name, rate], 1, seconds), 4) for rate in RATES}
+        for kind, place in (("simulated", 0), ("measured", 1)):
+            row[f"{kind}_tokens_per_second"] = {rate: round(results[name, rate][place].tokens_per_second, 1)
+                                                for rate in RATES}
+            row[f"{kind}_bytes_a_token"] = round(results[name, first_rate][place].bytes_a_token, 2)
+        rows.append(row)
+    return {"tokens": tokens, "seconds": round(seconds, 2), "rows": rows,
+            "start_loss": round(next(iter(reals.values())).curve[0][2], 4)}
+
+
+def miss(row: dict, rate: str) -> float:
+    """By how many percent a real run is faster than simulated."""
+    return 100 * (row["measured_tokens_per_second"][rate] / row["simulated_tokens_per_second"][rate] - 1)
+
+
+def is_local(row: dict) -> bool:
+    """Whether its sites train alone for many steps."""
+    return row["strategy"].startswith(("low_communication", "local_sgd"))
+
+
+def side(name: str, misses: dict[tuple[str, str], float], strategies: bool = False) -> str:
+    """How many runs are slower, or faster, than simulated, and by how much."""
+    if not misses:
+        return f"{name} than simulated: none."
+    text = f"{name} than simulated: {len(misses)}, by {span([abs(one) for one in misses.values()], '{:.0f}')} %"
+    if strategies:
+        text += f": {names(list(dict.fromkeys(title(strategy) for strategy, _ in misses)))}"
+    return text + "."
+
+
+def speed_findings(rows: list[dict]) -> list[str]:
+    """How near the simulation is, and whether it knows who is the fastest."""
+    misses = {(row["strategy"], rate): miss(row, rate) for row in rows for rate in RATES}
+    good = sum(abs(one) <= 100 * WITHIN for one in misses.values())
+    slower, faster = ({key: one for key, one in misses.items() if one * sign > 0} for sign in (-1, 1))
+    least = min(misses, key=lambda key: abs(misses[key]))
+    ratios = [row["measured_bytes_a_token"] / row["simulated_bytes_a_token"] for row in rows]
+    sentences = [f"{good} of {len(misses)} speeds are within {100 * WITHIN:.0f} % of the simulated ones: the "
+                 f"simulation {verdict(good == len(misses))}.",
+                 side("Slower", slower), side("Faster", faster, strategies=True),
+                 f"Nearest to its simulation is {title(least[0])} at {least[1]}: {misses[least]:+.0f} %.",
+                 f"Measured bytes are {span(ratios)} times the simulated ones (bound: {100 * ALIKE_BYTES:.0f} %): "
+                 + verdict(all(abs(one - 1) <= ALIKE_BYTES for one in ratios)) + "."]
+    for rate in RATES:
+        fastest, expected = (max(rows, key=lambda row, kind=kind: row[f"{kind}_tokens_per_second"][rate])
+                             for kind in ("measured", "simulated"))
+        sentences.append(f"At {rate} the fastest is {title(fastest['strategy'])}, "
+                         f"{'as' if fastest is expected else '**not** as'} simulated.")
+    return sentences
+
+
+def loss_findings(rows: list[dict]) -> list[str]:
+    """Local steps against steps together, at equal tokens and at equal time."""
+    local, together = ([row for row in rows if is_local(row) == wanted] for wanted in (True, False))
+    best_local, best_together = (min(row["loss_at_tokens"] for row in part) for part in (local, together))
+    sentences = [f"At equal tokens the least loss of local steps is {best_local:.3f}, and of steps together "
+                 f"{best_together:.3f}."]
+    for rate in RATES:
+        alone, shared = ([row["loss_at_seconds"][rate] for row in part] for part in (local, together))
+        lead = min(shared) - max(alone)
+        sentences.append(f"At equal time and {rate} the losses of local steps are {span(alone, '{:.3f}')}, of steps "
+                         f"together {span(shared, '{:.3f}')}: "
+                         + (f"local steps lead, by {lead:.3f} at least." if lead > 0 else "not all local steps lead."))
+    return sentences
+
+
+def title(name: str) -> str:
+    """The strategy's name in a table, its kind as code. Rounds are shorter here than in the first table."""
+    kind, comma, details = re.sub(r"delay \d+", f"delay {DELAY_STEPS}", name).partition(",")
+    return f"`{kind}`{comma}{details}"
+
+
+def page(record: dict) -> str:
+    """Two tables: speed and bytes, and losses."""
+    speeds, losses = [], []
+    for row in record["rows"]:
+        line = [title(row["strategy"])]
         for rate in RATES:
-            simulated, real = results[name, rate]
-            row += [f"{simulated.tokens_per_second:,.0f}", f"{real.tokens_per_second:,.0f}",
-                    f"{100 * (real.tokens_per_second / simulated.tokens_per_second - 1):+.0f} %"]
-        simulated, real = results[name, next(iter(RATES))]
-        speeds.append(row + [f"{simulated.bytes_a_token:,.1f}", f"{real.bytes_a_token:,.1f}"])
-        losses.append([title, f"{loss_at(reals[name, next(iter(RATES))], 0, tokens):.3f}",
-                       *(f"{loss_at(reals[name, rate], 1, seconds):.3f}" for rate in RATES)])
+            line += [*(f"{row[f'{kind}_tokens_per_second'][rate]:,.0f}" for kind in ("simulated", "measured")),
+                     f"{miss(row, rate):+.0f} %"]
+        speeds.append(line + [f"{row[f'{kind}_bytes_a_token']:,.1f}" for kind in ("simulated", "measured")])
+        losses.append([line[0], f"{row['loss_at_tokens']:.3f}",
+                       *(f"{row['loss_at_seconds'][rate]:.3f}" for rate in RATES)])
     head = ["strategy"]
     for rate in RATES:
         head += [f"{rate}: simulated", "measured", "measured differs by"]
-    return (INTRODUCTION + table([*head, "bytes a token: simulated", "measured"], speeds)
-            + f"\nValidation loss of the real runs, from {start:.3f}, on the line between two validations:\n\n"
-            + table(["strategy", f"after {tokens:,} tokens", *(f"after {seconds:.1f} s at {rate}" for rate in RATES)],
-                    losses) + NOTES)
+    return ("\n## Real runs beside their simulation\n\n"
+            + wrap(f"Four processes in a lab train a model of {PARAMETERS:,} parameters with sequences of {LENGTH}. "
+                   f"Their devices emulate the step times of the four nodes. A round has {STEPS} steps of the slowest "
+                   f"node, and a delay is {DELAY_STEPS} of them. Strategies that exchange in every step have fewer "
+                   f"where a run would take much longer than {SECONDS:.0f} s. Tokens a second of the four sites "
+                   "together, one run each, with priority over other work. [What may explain the "
+                   "differences](explanations.md#strategies-in-a-lab).") + "\n"
+            + source_line(record["source"])
+            + table([*head, "bytes a token: simulated", "measured"], speeds)
+            + f"\nValidation loss of the real runs, from {record['start_loss']:.3f}, on the line between two "
+            "validations:\n\n" + AS_ABOVE
+            + table(["strategy", f"after {record['tokens']:,} tokens",
+                     *(f"after {record['seconds']:.1f} s at {rate}" for rate in RATES)], losses)
+            + "\n" + bullets(speed_findings(record["rows"]) + loss_findings(record["rows"])))

@@ -5,16 +5,21 @@ Simulates the four nodes of Shin et al. with the 150M model, sequences of 1,024 
 `farstep simulate`, whose model docs/simulation.md describes. Each strategy has the policy hybrid. Then
 every strategy trains for real, beside the simulation of the same run: a model of 0.3M parameters with
 sequences of 128 at four sites of a wan_lab, whose devices emulate the nodes' step times. That part needs
-root, the demo corpus and seven minutes; --simulated-only leaves it out. Writes docs/results/strategies.md
-and strategies.svg; the drawing needs python3-matplotlib.
-  scripts/experiments/strategies.py [--binary build/release/farstep] [--output docs/results] [--simulated-only]
+root, the demo corpus and seven minutes; --simulated-only keeps the real runs that are recorded. Writes
+docs/results/strategies.md, .svg and rows/; the drawing needs python3-matplotlib.
+  scripts/experiments/strategies.py [--binary build/release/farstep] [--output docs/results] [--from ROWS.json]
+      [--simulated-only]
 """
 
+import argparse
+import json
 import sys
 from pathlib import Path
 
 import real_strategies
-from experiment import PARAMETERS, make_parser, pyplot_for, save, simulate, site, table, tokens_per_second, write
+from experiment import (PARAMETERS, make_parser, publish, pyplot_for, save, simulate, site, source, source_line, table,
+                        tokens_per_second, wrap)
+from findings import bullets, span
 
 STEP_SECONDS = (0.239, 0.25, 0.104, 0.201)  # of 4 sequences, as the paper's idle times imply
 RTT_SECONDS = 0.08
@@ -57,28 +62,45 @@ def title_of(name: str) -> str:
     return f"`{kind}`{comma}{details}"
 
 
-def page(rows: list[tuple[str, list[tuple[float, float]]]]) -> str:
+def findings(rows: list[dict]) -> str:
+    """Who is fastest at each rate, and by how much before the fastest that takes every step together."""
+    together = [row for row in rows if not real_strategies.is_local(row)]
+    sentences = []
+    for place, rate in enumerate(RATES):
+        first, other = (max(part, key=lambda row: row["tokens_per_second"][place]) for part in (rows, together))
+        ratio = first["tokens_per_second"][place] / other["tokens_per_second"][place]
+        sentences.append(f"At {rate} {title_of(first['strategy'])} is the fastest, {ratio:,.1f} times as fast as the "
+                         f"best that takes every step together, {title_of(other['strategy'])}.")
+    shares = [row["tokens_per_second"][-1] / row["tokens_per_second"][0] for row in rows]
+    sentences.append(f"At {list(RATES)[-1]} the strategies have {span(shares, '{:.4f}')} of their speed at "
+                     f"{list(RATES)[0]}.")
+    return bullets(sentences)
+
+
+def page(record: dict) -> str:
     """The figures, with what they are."""
-    lines = [[title_of(name), *(f"{speed:,.0f}" for speed, _ in results), f"{results[0][1]:,.1f}"]
-             for name, results in rows]
-    return ("# Strategies over links of four rates\n\n"
-            "`scripts/experiments/strategies.py`: simulated, as its head describes. Tokens a second of the four nodes\n"
-            f"together, with links of {1000 * RTT_SECONDS:.0f} ms; and the bytes that the busiest site sends for a\n"
-            "token.\n\n"
-            + table(["strategy", *RATES, "bytes a token"], lines))
+    rows = record["simulated"]["rows"]
+    lines = [[title_of(row["strategy"]), *(f"{speed:,.0f}" for speed in row["tokens_per_second"]),
+              f"{row['bytes_a_token']:,.1f}"] for row in rows]
+    text = ("# Strategies over links of four rates\n\n"
+            + wrap("Simulated, as the head of the script describes. Tokens a second of the four nodes together, with "
+                   f"links of {1000 * RTT_SECONDS:.0f} ms; and the bytes that the busiest site sends for a token.")
+            + "\n" + source_line(record["simulated"]["source"]) + table(["strategy", *RATES, "bytes a token"], lines)
+            + "\n" + findings(rows))
+    return text + (real_strategies.page(record["real"]) if record["real"] else "")
 
 
-def draw(rows: list[tuple[str, list[tuple[float, float]]]], real: real_strategies.Results, path: Path):
+def draw(record: dict, path: Path):
     """A line for each strategy over the rates, and its real runs against their simulation."""
     pyplot = pyplot_for(path)
     figure, (axes, beside) = pyplot.subplots(1, 2, figsize=(14, 5.5))
-    for number, (name, results) in enumerate(rows):
-        style = ("-", "--", ":", "-.")[number % 4]  # some lines lie on others
-        axes.plot(list(RATES), [speed for speed, _ in results], marker="o", linestyle=style, linewidth=2, label=name)
-        pairs = [real[name, rate] for rate in real_strategies.RATES if (name, rate) in real]
-        beside.plot([simulated.tokens_per_second for simulated, _ in pairs],
-                    [measured.tokens_per_second for _, measured in pairs],
-                    marker="os^vDPX*"[number], linestyle="", label=name)
+    real = {row["strategy"]: row for row in record["real"]["rows"]} if record["real"] else {}
+    for number, row in enumerate(record["simulated"]["rows"]):
+        style, name = ("-", "--", ":", "-.")[number % 4], row["strategy"]  # some lines lie on others
+        axes.plot(list(RATES), row["tokens_per_second"], marker="o", linestyle=style, linewidth=2, label=name)
+        if name in real:
+            pair = (list(real[name][f"{kind}_tokens_per_second"].values()) for kind in ("simulated", "measured"))
+            beside.plot(*pair, marker="os^vDPX*"[number], linestyle="", label=name)
     axes.set_ylabel("tokens a second, simulated, 150M model")
     axes.set_xlabel("a site's link, 80 ms")
     axes.legend(fontsize=8)
@@ -92,20 +114,29 @@ def draw(rows: list[tuple[str, list[tuple[float, float]]]], real: real_strategie
     save(figure, path)
 
 
+def measure(options: argparse.Namespace) -> dict:
+    """The record: simulated rows, and real ones, measured or kept."""
+    of, rows = source("Simulated"), []
+    for name, changes, steps in STRATEGIES:
+        pairs = [figures(options.binary, changes, steps, rate) for rate in RATES.values()]
+        rows.append({"strategy": name, "tokens_per_second": [round(speed, 3) for speed, _ in pairs],
+                     "bytes_a_token": round(pairs[0][1], 2)})
+    record: dict = {"simulated": {"source": of, "rows": rows}, "real": None}
+    recorded = options.output / "rows" / "strategies.json"
+    if not options.simulated_only:
+        kinds = tuple((name, changes) for name, changes, _ in STRATEGIES)
+        record["real"] = real_strategies.measure(options.binary, kinds, STEP_SECONDS, RTT_SECONDS)
+    elif recorded.exists():
+        record["real"] = json.loads(recorded.read_text(encoding="utf-8"))["real"]
+    return record
+
+
 def main() -> int:
     """Simulates, trains, writes and prints."""
     parser = make_parser(__doc__)
-    parser.add_argument("--simulated-only", action="store_true", help="leave out the real runs")
+    parser.add_argument("--simulated-only", action="store_true", help="keep the real runs that are recorded")
     options = parser.parse_args()
-    rows = [(name, [figures(options.binary, changes, steps, rate) for rate in RATES.values()])
-            for name, changes, steps in STRATEGIES]
-    text, real = page(rows), {}
-    if not options.simulated_only:
-        kinds = tuple((name, changes) for name, changes, _ in STRATEGIES)
-        real = real_strategies.measure(options.binary, kinds, STEP_SECONDS, RTT_SECONDS)
-        text += real_strategies.page(real, title_of)
-    write(options.output / "strategies.md", text)
-    draw(rows, real, options.output / "strategies.svg")
+    publish("strategies", options, lambda: measure(options), page, draw)
     return 0
 
 

@@ -22,6 +22,8 @@ import sentencepiece
 import torch
 import transformers
 
+from peer_versions import described
+
 PROMPT = "It is a truth universally acknowledged, that a single man in possession of a good fortune"
 SHAPE = dict(vocab_size=49152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30,
              num_attention_heads=9, num_key_value_heads=3, tie_word_embeddings=True,
@@ -96,8 +98,8 @@ def main() -> None:
             for name, peer in peers.items():
                 speeds[name].append(peer.speed())
     ours = statistics.median(speeds["farstep"])
-    print(f"torch {torch.__version__}, transformers {transformers.__version__}, "
-          f"{arguments.compute}, {arguments.threads} threads, medians of {arguments.turns} turns")
+    versions = described({"torch": torch.__version__, "transformers": transformers.__version__})
+    print(f"{versions}, {arguments.compute}, {arguments.threads} threads, medians of {arguments.turns} turns")
     for name, values in speeds.items():
         median = statistics.median(values)
         print(f"{name}: {median:.1f} tokens/s ({min(values):.1f} to {max(values):.1f}), "

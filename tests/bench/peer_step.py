@@ -4,9 +4,9 @@
 All take turns on the same machine, shape, dtype (bf16 autocast over fp32 weights), clipping and
 AdamW (fused): step by step on a CPU, ten steps a turn on a GPU, which waits at their end alone.
 The compiled peer is model and loss in one graph. Prints each one's median step and the ratios of
-medians. Needs torch 2.11.0 and transformers from PyPI, what torch.compile needs (a C++ compiler; on
-a GPU Triton), and the program step or step_gpu. The Python in .deps lacks some of it. Each runs in a
-process of its own.
+medians. Needs torch and transformers from PyPI, in the versions of scripts/python_*.txt (others are
+marked), what torch.compile needs (a C++ compiler; on a GPU Triton), and the program step or step_gpu.
+The Python in .deps lacks some of it. Each runs in a process of its own.
 
 --instructions limits both sides to what a lesser processor has: ours by its own flag, the peers by
 the variables that LibTorch, oneDNN, MKL and the compiler read. Without AVX-512 the peers train in
@@ -29,6 +29,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from peer_versions import described
 
 BATCHES = {"7m": (8, 256), "150m": (2, 512)}
 GPU_PRESET, GPU_BATCH, GPU_STEPS = "150m", (16, 1024), 10  # as step_gpu serves them
@@ -151,8 +153,8 @@ def describe(arguments: argparse.Namespace, peer: dict) -> str:
     """What a table is for."""
     preset, (batch, length) = ((GPU_PRESET, GPU_BATCH) if arguments.gpu else
                                (arguments.preset, BATCHES[arguments.preset]))
-    text = (f"{preset}, {batch} x {length}: ours in bf16, torch {peer['torch']} and transformers "
-            f"{peer['transformers']} in {arguments.peer_compute}, on ")
+    versions = described({name: peer[name] for name in ("torch", "transformers")})
+    text = f"{preset}, {batch} x {length}: ours in bf16, {versions} in {arguments.peer_compute}, on "
     if arguments.gpu:
         return text + peer["gpu"]
     name, widest = this_processor()

@@ -8,6 +8,7 @@ in time by the clock; the library gets the text and its vocabulary for free.
 """
 
 import argparse
+import importlib.metadata
 import os
 import re
 import statistics
@@ -16,7 +17,15 @@ import tempfile
 import time
 from pathlib import Path
 
+from peer_versions import described
+
 PART_CHARACTERS = 1 << 16
+
+
+def version_of_peer(path: Path) -> str:
+    """The library that competes, loud if it is not the pinned version."""
+    name = "tokenizers" if path.name.endswith(".json") else "sentencepiece"
+    return described({name: importlib.metadata.version(name)})
 
 
 def python_encoder(path: Path):
@@ -50,7 +59,7 @@ def compete_on_threads(options: argparse.Namespace) -> None:
         library.encode_batch(parts, add_special_tokens=False)
         theirs.append(megabytes / (time.perf_counter() - start))
     print(f"{options.tokenizer}, {options.text}, {options.threads} threads: {statistics.median(ours):.1f} and "
-          f"{statistics.median(theirs):.2f} MB/s")
+          f"{statistics.median(theirs):.2f} MB/s; {version_of_peer(options.tokenizer)}")
 
 
 def main() -> None:
@@ -84,7 +93,8 @@ def main() -> None:
             theirs.append(megabytes / (time.process_time() - start))
         equal = memoryview(ids.read_bytes()).cast("i").tolist() == encode(text)
     print(f"{options.tokenizer}, {options.text}: {statistics.median(ours):.1f} and "
-          f"{statistics.median(theirs):.2f} MB/s; ids {'equal' if equal else 'DIFFER'}")
+          f"{statistics.median(theirs):.2f} MB/s; ids {'equal' if equal else 'DIFFER'}; "
+          f"{version_of_peer(options.tokenizer)}")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Bundle(unittest.TestCase):
         self.assertLess(size, LIMIT_BYTES)
         self.assertTrue(self.archive.exists())
         for name in ("gpu_check.sh", "find_libtorch.sh", "script_help.sh", "peer_step.py",
-                     "peer_model.py", "commit.txt"):
+                     "peer_model.py", "peer_versions.py", "python_oracles.txt", "python_torch.txt", "commit.txt"):
             self.assertGreater((self.bundle / name).stat().st_size, 0, name)
 
         result = self.run_here(self.bundle / "farstep", "--help")

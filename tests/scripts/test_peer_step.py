@@ -10,6 +10,7 @@ from stand_in import SOURCE, StandIns
 
 sys.path.insert(0, str(SOURCE / "tests/bench"))
 import peer_step  # noqa: E402  pylint: disable=wrong-import-position
+import peer_versions  # noqa: E402  pylint: disable=wrong-import-position
 
 # Writes down how it was called and when it takes a step; a step takes what its name says.
 PEER = """
@@ -45,7 +46,10 @@ class PeerStep(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
-        shutil.copy(SOURCE / "tests/bench/peer_step.py", self.folder)
+        for name in ("peer_step.py", "peer_versions.py"):
+            shutil.copy(SOURCE / "tests/bench" / name, self.folder)
+        (self.folder / "python_oracles.txt").write_text("transformers==2 --hash=sha256:00\n", encoding="utf-8")
+        (self.folder / "python_torch.txt").write_text("# A comment.\ntorch==1\n", encoding="utf-8")
         (self.folder / "peer_model.py").write_text(PEER, encoding="utf-8")
         self.programs = StandIns(self.folder / "programs")
         self.ours = self.programs.put("ours", OURS.format(folder=self.folder))
@@ -70,6 +74,16 @@ class PeerStep(unittest.TestCase):
         order = (self.folder / "order.txt").read_text(encoding="utf-8")
         self.assertEqual(order, "ours eager compiled " * 5)
         self.assertNotIn("ONEDNN_MAX_CPU_ISA", self.started("eager")["environment"])
+
+    def test_other_versions_than_the_pinned_ones_are_loud(self):
+        """A build's own label does not count."""
+        self.assertNotIn("PINNED", self.compare())
+        for pinned, said in (("torch==1.5", "NOT THE PINNED VERSIONS, which are torch 1.5)"),
+                             ("nothing==1", "NOT THE PINNED VERSIONS, which are torch of no version)")):
+            (self.folder / "python_torch.txt").write_text(pinned, encoding="utf-8")
+            self.assertIn(f"torch 1 and transformers 2 ({said}", self.compare())
+        self.assertEqual(peer_versions.described({"torch": "1+cu130"}, {"torch": "1"}), "torch 1+cu130")
+        self.assertRegex(peer_versions.pins()["torch"], r"^\d+\.\d")  # of the set-up
 
     def test_both_sides_are_limited_to_an_instruction_set(self):
         """Ours by its flag, the peers by their environment, before they import anything."""
