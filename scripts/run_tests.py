@@ -135,6 +135,12 @@ def thorough():
         test(preset, name, *selection)
 
 
+def other_debians():
+    """README's two commands in a bare Debian 13, and all of Farstep by its clang."""
+    for options in ((), ("--clang",)):
+        Job(" ".join(("trying trixie", *options)), "scripts/other_debian.sh", *options, "trixie").require_success()
+
+
 def tree() -> str:
     """A hash of this tree as it is now; empty if it is not of git."""
     def git(*arguments: str) -> bytes:
@@ -162,16 +168,18 @@ def count() -> int:
     return 1 if results.failed else 0
 
 
-def run(is_thorough: bool) -> int:
+def run(options: argparse.Namespace) -> int:
     """Runs the parts that are asked for; returns the exit code."""
     before = tree()
-    if not (is_thorough and is_known()):
+    if not (options.thorough and is_known()):
         for old in RESULTS.iterdir():
             old.unlink()
         plain()
         TREE.write_text(before, encoding="utf-8")
-    if is_thorough:
+    if options.thorough:
         thorough()
+    if options.other_debians:
+        other_debians()
     return count()
 
 
@@ -179,13 +187,14 @@ def main() -> int:
     """Parses the arguments; whatever ends this program ends what it has started."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--thorough", action="store_true")
+    parser.add_argument("--other-debians", action="store_true")
     options = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     threading.Thread(target=show_progress, args=(time.monotonic(),), daemon=True).start()
     try:
-        return run(options.thorough)
+        return run(options)
     except Failed as failure:
         print(f"{failure}\n0 passed, 1 failed")
         return 1

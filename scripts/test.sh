@@ -4,13 +4,17 @@
 # hardly changes, and all that can run under AddressSanitizer with UBSan (with some thousand inputs of
 # each fuzz target) and ThreadSanitizer. What a run of this script on the same tree has done is not done
 # again.
+# --other-debians, after --thorough, does also what scripts/other_debian.sh does.
 # A line a minute says how far it is. A test is run once; one that is skipped says what the machine lacks,
 # or it failed. The last line is "N passed, N failed". All output is in build/test-results.
-# Usage: scripts/test.sh [--thorough]
+# Usage: scripts/test.sh [--thorough [--other-debians]]
 set -euo pipefail
 . "$(dirname "$0")/script_help.sh"
 answer_help "$@"
-[ $# = 0 ] || [ "$*" = --thorough ] || refuse_argument "${*: -1}"
+case "$*" in
+  '' | --thorough | '--thorough --other-debians') ;;
+  *) refuse_argument "${*: -1}" ;;
+esac
 cd "$(dirname "$0")/.."
 
 if ! scripts/setup.sh --tests; then
