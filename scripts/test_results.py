@@ -88,12 +88,12 @@ LACKS = {
 }
 
 
-def may_lack(reason: str) -> bool:
-    """Whether a test may be skipped for that reason, and this machine gives it."""
+def lack_of(reason: str) -> str:
+    """What this machine lacks, if a test may be skipped for that reason; else empty."""
     for pattern, has_it in LACKS.items():
-        if found := re.match(pattern, reason):
-            return not has_it(found)
-    return False
+        if (found := re.match(pattern, reason)) and not has_it(found):
+            return found[0]
+    return ""
 
 
 @dataclass
@@ -123,9 +123,9 @@ class Results:
     def add_skipped(self, name: str, output: str):
         """Adds a skipped test, which failed unless all of its reasons hold here."""
         reasons = re.findall(r"^SKIPPED: (.*)$", output, re.MULTILINE)
-        wrong = [reason for reason in reasons if not may_lack(reason)]
+        wrong = [reason for reason in reasons if not lack_of(reason)]
         if reasons and not wrong:
-            self.skipped.setdefault(reasons[0], []).append(name)
+            self.skipped.setdefault(lack_of(reasons[0]), []).append(name)
         else:
             said = wrong[0] if wrong else "no reason"
             self.failed[name] = f"{output}\nskipped, though this machine has what it takes: {said}\n"
