@@ -10,7 +10,7 @@ from cluster import Cluster, ClusterTest, merge, validation_losses
 RUN = {"outer": {"rounds": 3}, "plan": {"base_steps": 6, "base_batch": 4, "micro_batch": 1},
        "sync": {"fragments": 2, "delay_steps": 1, "alpha": 0.5}}
 # Two slices that emulate one speed, on a busy machine too, so that the shares of a batch stay the same.
-SLICE = {"kind": "cpu", "threads": 1, "emulate": {"sequence_seconds": 0.15}}
+SLICE = {"kind": "cpu", "threads": 1, "emulate": {"sequence_seconds": 0.25}}
 SITES = {index: {"devices": [SLICE, SLICE]} for index in range(2)}
 
 
