@@ -6,8 +6,8 @@ import unittest
 from cluster import Cluster, ClusterTest, by_event, validation_losses
 from measured import Figure, within_tries
 
-STEP_SECONDS = 0.06
-# A sync of the model takes about half a second over it.
+STEP_SECONDS = 0.12
+# A sync of the model takes about half a second over it, and a round nearly two.
 LINK = {"emulate": {"rate_bits_per_second": 4e6, "delay_seconds": 0.04}}
 
 
@@ -57,7 +57,7 @@ class Eager(ClusterTest):
 
     def planned_shares(self) -> list[Figure]:
         """How much more steps the faster site is given by each plan after the first one."""
-        cluster = self.cluster("planned", 4, {"policy": "hybrid"}, (0.03, 0.06))
+        cluster = self.cluster("planned", 4, {"policy": "hybrid"}, (0.06, 0.12))
         self.assert_success(cluster.launch())
         self.assert_one_theta(cluster)
         fast, slow = ([event["local_steps"] for event in by_event(cluster, name, "plan")]
@@ -69,7 +69,7 @@ class Eager(ClusterTest):
 
     def test_interrupted_and_killed(self):
         """SIGINT and SIGKILL at all sites, and at one alone, change no bit of the run that resumes."""
-        cluster, whole = self.cluster("interrupted", 6), self.cluster("whole", 6)
+        cluster, whole = (self.cluster(name, 6, step_seconds=(0.06, 0.06)) for name in ("interrupted", "whole"))
         options: list[str] = []
         for place, stop, victims in (((1, 4), signal.SIGINT, cluster.names),
                                      ((2, 3), signal.SIGINT, cluster.names),

@@ -7,7 +7,8 @@ import unittest
 from cluster import Cluster, ClusterTest, by_event, validation_losses
 from measured import Figure, near, within_tries
 
-PAPER_STEP_SECONDS = (0.0717, 0.075, 0.0312, 0.0603)  # the four nodes, at 3/10 of their step times
+# The four nodes, at 6/10 of their step times: a busy machine makes a step of less a longer one.
+PAPER_STEP_SECONDS = (0.1434, 0.15, 0.0624, 0.1206)
 
 
 def emulated(*devices: dict) -> dict:
@@ -72,10 +73,10 @@ class Planning(ClusterTest):
 
     def shares_beside_a_slower_site(self) -> list[Figure]:
         """What of a round both wait, and how many steps they are given at last."""
-        slowing = {"step_seconds": 0.04, "changes": [{"step": 60, "times": 2}]}
+        slowing = {"step_seconds": 0.08, "changes": [{"step": 60, "times": 2}]}
         cluster = self.run_cluster(2, {"outer": {"rounds": 5}, "plan": {
             "policy": "hybrid", "base_steps": 40, "base_batch": 1}},
-            {0: emulated(slowing), 1: emulated({"step_seconds": 0.04})})
+            {0: emulated(slowing), 1: emulated({"step_seconds": 0.08})})
         shares, steps = waiting_shares(cluster), local_steps(cluster)
         return [Figure("waiting share of rounds 2 and 3", max(shares[2], shares[3]), at_least=0.1),
                 *(Figure(f"waiting share of round {number}", shares[number], at_most=0.04)
@@ -88,10 +89,10 @@ class Planning(ClusterTest):
 
     def shares_with_a_deadline(self) -> list[Figure]:
         """What of a round both wait, and the steps of the one that slowed down."""
-        slowing = {"step_seconds": 0.04, "changes": [{"step": 60, "times": 2}]}
+        slowing = {"step_seconds": 0.08, "changes": [{"step": 60, "times": 2}]}
         cluster = self.run_cluster(2, {"outer": {"rounds": 3}, "plan": {
             "policy": "hybrid", "base_steps": 40, "base_batch": 1, "round_end": "deadline"}},
-            {0: emulated(slowing), 1: emulated({"step_seconds": 0.04})})
+            {0: emulated(slowing), 1: emulated({"step_seconds": 0.08})})
         shares = waiting_shares(cluster)
         return [Figure("steps of node1 in round 2", local_steps(cluster)["node1"][1], at_most=34),
                 *(Figure(f"waiting share of round {number}", shares[number], at_most=0.05)
@@ -135,7 +136,7 @@ class Planning(ClusterTest):
 
     def times_of_two_devices(self, run: dict, losses: dict[int, float]) -> list[Figure]:
         """The time of each device in the last step, of a run with the losses of one device."""
-        sites = {0: emulated({"sequence_seconds": 0.01}, {"sequence_seconds": 0.02})}
+        sites = {0: emulated({"sequence_seconds": 0.02}, {"sequence_seconds": 0.04})}
         two = Cluster(self.folder, 1, run, sites)
         self.assert_success(two.launch())
         self.assertEqual(validation_losses(two).keys(), losses.keys())
@@ -144,7 +145,7 @@ class Planning(ClusterTest):
         self.assertEqual(len(two.report()["sites"][0]["devices"]), 2)
         seconds = by_event(two, "node1", "step")[-1]["device_seconds"]
         self.assertEqual(len(seconds), 2)
-        return [near(f"seconds of device {place}", one, 0.04, 0.015)  # 4 and 2 of the 6 sequences
+        return [near(f"seconds of device {place}", one, 0.08, 0.03)  # 4 and 2 of the 6 sequences
                 for place, one in enumerate(seconds)]
 
     def test_a_policy_without_its_figures_is_refused(self):

@@ -43,7 +43,7 @@ CASES: dict[str, tuple[int, dict, dict]] = {
     "bf16 products": (2, {"inner": {"compute": "bf16"}}, {}),
     # Two slices that emulate one speed, so that the shares of a batch stay the same.
     "two devices": (2, {"plan": {"micro_batch": 1}}, {0: {"devices": 2 * [
-        SLICE | {"emulate": {"sequence_seconds": 0.02}}]}}),
+        SLICE | {"emulate": {"sequence_seconds": 0.25}}]}}),
     "two threads": (2, {}, {index: {"devices": [SLICE | {"threads": 2}]} for index in range(2)}),
 } | {
     f"codec {kind}": (3, {"sync": {"codec": {"kind": kind}}}, {})

@@ -101,7 +101,7 @@ class Scatter(ClusterTest):
         """Hybrid divides the batch after the first steps; workers wait for nothing that is not sent."""
         sites = {index: merge({} if index == 0 else WITHOUT_DATA,
                               {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"sequence_seconds": seconds}}]})
-                 for index, seconds in enumerate((0.005, 0.02))}
+                 for index, seconds in enumerate((0.01, 0.04))}
         run = merge(run_of({"node1": 8, "node2": 8}),
                     {"sites": [{"name": "node1"}, {"name": "node2"}],
                      "plan": {"policy": "hybrid", "base_steps": 12, "base_batch": 8}})

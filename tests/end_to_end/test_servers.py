@@ -104,7 +104,7 @@ class Servers(ClusterTest):
         """Hybrid measures and divides the batch among those that train."""
         names = ["node1", "node2", "node3"]
         sites = {0: SERVER}
-        for index, seconds in ((1, 0.02), (2, 0.005)):
+        for index, seconds in ((1, 0.04), (2, 0.01)):
             sites[index] = {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"sequence_seconds": seconds}}]}
         run = merge(run_of(["node1"], names), {"plan": {"policy": "hybrid", "base_steps": 12, "base_batch": 8}})
         cluster = self.cluster("hybrid", 3, run, sites)

@@ -9,8 +9,8 @@ from cluster import Cluster, ClusterTest, merge, validation_losses
 # Fragments that are merged in mid-round, so that a sync changes values between two steps.
 RUN = {"outer": {"rounds": 3}, "plan": {"base_steps": 6, "base_batch": 4, "micro_batch": 1},
        "sync": {"fragments": 2, "delay_steps": 1, "alpha": 0.5}}
-# Two slices that emulate one speed, so that the shares of a batch stay the same.
-SLICE = {"kind": "cpu", "threads": 1, "emulate": {"sequence_seconds": 0.04}}
+# Two slices that emulate one speed, on a busy machine too, so that the shares of a batch stay the same.
+SLICE = {"kind": "cpu", "threads": 1, "emulate": {"sequence_seconds": 0.25}}
 SITES = {index: {"devices": [SLICE, SLICE]} for index in range(2)}
 
 

@@ -5,7 +5,7 @@ import unittest
 from cluster import Cluster, ClusterTest, by_event
 from measured import Figure, within_tries
 
-RATE_BITS_PER_SECOND = 40e6
+RATE_BITS_PER_SECOND = 20e6
 DELAY_SECONDS = 0.05
 ROUNDS = 3
 
@@ -29,7 +29,7 @@ class ShapedNetwork(ClusterTest):
                 for number in range(1, ROUNDS + 1)]
 
     def test_a_round_takes_what_bytes_and_delay_imply(self):
-        """At 40 Mbit/s and 50 ms each way; weights are those of the run without."""
+        """At 20 Mbit/s and 50 ms each way; weights are those of the run without."""
         within_tries(self, self.times_of_rounds)
 
     def times_of_rounds(self) -> list[Figure]:
