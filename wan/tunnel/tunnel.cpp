@@ -81,7 +81,6 @@ void Tunnel::take(SecureChannel channel) {
   {
     const std::lock_guard lock(mutex_);
     // A newer connection of the peer replaces one that was not taken yet.
-    offered_.reset();
     offered_.emplace(std::move(channel));
   }
   waker_.wake();
@@ -223,7 +222,6 @@ void Tunnel::begin(SecureChannel channel, bool is_dialed) {
   counter_.emplace(channel.fd());
   counter_->pace_with(control_);
   if (pace_) counter_->limit_pace(*pace_);
-  channel_.reset();
   channel_.emplace(std::move(channel));
   is_connected_ = true;
   failure_.clear();

@@ -50,7 +50,7 @@ std::optional<std::string> base64_bytes(std::string_view text) {
     if (place % 4 != 3) continue;
     for (int shift = 16; shift >= 0; shift -= 8) bytes += static_cast<char>(bits >> shift & 0xff);
   }
-  bytes.resize(bytes.size() - padding);
+  bytes.erase(bytes.size() - padding);
   return bytes;
 }
 
