@@ -36,7 +36,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def farstep(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess:
+def farstep(*arguments: object, timeout: float = 2 * PATIENCE_SECONDS) -> subprocess.CompletedProcess:
     """Runs a farstep command to its end."""
     return subprocess.run([str(FARSTEP), *map(str, arguments)], capture_output=True, text=True,
                           timeout=timeout, check=False)
@@ -126,7 +126,7 @@ class Cluster:
         path.write_text(json.dumps(config))
         return path
 
-    def launch(self, *options: str, timeout: float = 120) -> subprocess.CompletedProcess:
+    def launch(self, *options: str, timeout: float = 2 * PATIENCE_SECONDS) -> subprocess.CompletedProcess:
         """Runs all sites to their end with `farstep launch`."""
         return farstep("launch", self.folder, *options, timeout=timeout)
 

@@ -134,7 +134,7 @@ class Quality(ClusterTest):
             missing = farstep("evaluate", self.site)
             self.assertEqual(missing.returncode, 2)
             self.assertIn("--data is missing", missing.stderr)
-        longer = farstep("evaluate", self.site, "--data", DATA, "--sequence-length", 64)
+        longer = farstep("evaluate", self.site, "--data", DATA, "--sequence-length", 64, "--windows", 8)
         self.assert_success(longer)
         self.assertIn("was trained with 32 tokens at most", longer.stderr)
 
