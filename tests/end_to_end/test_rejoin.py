@@ -158,7 +158,7 @@ class Rejoin(ClusterTest):
     def rounds_away(self) -> list[Figure]:
         """For how many rounds a site is away that is killed and started again, with a lossy codec."""
         sync = {"codec": {"kind": "int8", "error_feedback": True}}
-        cluster = Cluster(self.folder, 3, RUN | {"plan": {"base_steps": 60, "base_batch": 1}, "sync": sync},
+        cluster = Cluster(self.folder, 3, RUN | {"plan": {"base_steps": 100, "base_batch": 1}, "sync": sync},
                           {site: steps_of(0.1) for site in range(3)})
         started = self.start_all(cluster)
         self.wait_for_rounds(cluster, 1)
