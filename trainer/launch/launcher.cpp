@@ -253,12 +253,13 @@ void end_those_who_wait(std::vector<Launched>& launched, bool pauses) {
   for (auto& one : launched) ask_to_end(one);
 }
 
-// Whether enough sites that take part in the run have not failed.
-bool goes_on(const std::vector<Launched>& launched, const std::optional<int64_t>& min_sites) {
-  if (!min_sites || has_lost_coordinator(launched)) return false;
+// Whether enough sites that take part in the run have not failed. A run without min_sites has 0
+// here: it ends with any of them.
+bool goes_on(const std::vector<Launched>& launched, int64_t min_sites) {
+  if (min_sites == 0 || has_lost_coordinator(launched)) return false;
   return std::ranges::count_if(launched, [](const Launched& one) {
            return one.has_begun && one.process->exit_code().value_or(0) == 0;
-         }) >= *min_sites;
+         }) >= min_sites;
 }
 
 // Until when the others may run after a process has failed.
@@ -275,8 +276,8 @@ struct Grace {
 };
 
 // Shows the bars until all have ended. Returns the first that failed, or null.
-const Launched* watch(std::vector<Launched>& launched, const Grace& grace,
-                      const std::optional<int64_t>& min_sites, const std::stop_token& stop) {
+const Launched* watch(std::vector<Launched>& launched, const Grace& grace, int64_t min_sites,
+                      const std::stop_token& stop) {
   RealClock clock;
   std::vector<std::string> sites;
   for (const auto& one : launched) {
@@ -341,7 +342,7 @@ int launch(const LaunchRequest& request, const std::stop_token& stop) {
   }
   start(launched);
   const Grace grace(cluster.run ? cluster.run->deadlines : wan::Deadlines{});
-  const auto min_sites = cluster.run ? cluster.run->min_sites : std::nullopt;
+  const int64_t min_sites = cluster.run ? cluster.run->min_sites.value_or(0) : 0;
   const auto* failed = watch(launched, grace, min_sites, stop);
   if (failed == nullptr) return 0;
   // Whoever stopped the run knows why it ended.
