@@ -25,7 +25,7 @@ from blocks import Block, all_blocks
 
 FARSTEP = Path(os.environ["FARSTEP_BINARY"]).resolve()
 SOURCE = Path(__file__).resolve().parents[2]
-SECONDS = 100  # that a block may take
+SECONDS = 300  # that a block may take, on a machine with other work
 
 # In the documents -> in the walks. Ports are replaced too, by free ones.
 SIZES = {

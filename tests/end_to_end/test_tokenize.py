@@ -66,7 +66,7 @@ class Tokenize(unittest.TestCase):
                 return self.tokens_saved() >= tokens or process.poll() is not None
 
             try:
-                wait_until(is_saved, 120, "work is saved")
+                wait_until(is_saved, 240, "work is saved")
                 self.assertIsNone(process.poll(), "it ended before it was interrupted")
                 process.send_signal(signal_number)
                 _, said = process.communicate(timeout=120)
