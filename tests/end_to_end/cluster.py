@@ -276,7 +276,7 @@ class ClusterTest(unittest.TestCase):
 
     def take_new_folder(self):
         """Makes `folder` an empty one, which goes when the test ends."""
-        temporary = tempfile.TemporaryDirectory(prefix="farstep-e2e-")
+        temporary = tempfile.TemporaryDirectory(prefix="farstep-e2e-", ignore_cleanup_errors=True)
         self.addCleanup(temporary.cleanup)
         self.folder = Path(temporary.name)
 

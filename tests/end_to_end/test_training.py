@@ -128,7 +128,7 @@ class Training(ClusterTest):
 
     def test_a_checkpoint_generates_and_evaluates(self):
         """The text command and the loss command work on what a run leaves."""
-        cluster = Cluster(self.folder, 1, {"evaluate": {"windows": 0}})
+        cluster = Cluster(self.folder, 1, {"evaluate": {"windows": 128}})
         self.assert_success(cluster.launch())
         site = cluster.output / "node1"
         data = ["--data", DATA]
@@ -137,19 +137,20 @@ class Training(ClusterTest):
         self.assertTrue(text.stdout.startswith("She was"))
         again = farstep("generate", site, *data, "--prompt", "She was", "--tokens", 8)
         self.assertEqual(text.stdout, again.stdout)
-        evaluated = farstep("evaluate", site, *data, "--sequence-length", 32, "--json")
+        evaluated = farstep("evaluate", site, *data, "--sequence-length", 32, "--windows", 128,
+                            "--json")
         self.assert_success(evaluated)
         self.assertAlmostEqual(json.loads(evaluated.stdout)["loss"],
                                validation_losses(cluster)[3], places=5)
 
     def test_a_run_starts_from_a_model_folder(self):
         """model.from: a checkpoint is a Hugging Face folder, and the next run starts from its loss."""
-        first = Cluster(self.folder, 2, {"evaluate": {"windows": 0}})
+        first = Cluster(self.folder, 2, {"evaluate": {"windows": 128}})
         self.assert_success(first.launch())
         checkpoint = sorted((first.output / "node1" / "checkpoints").iterdir())[-1]
         folder = self.folder / "second"
         folder.mkdir()
-        second = Cluster(folder, 2, {"model": {"from": str(checkpoint)}, "evaluate": {"windows": 0}})
+        second = Cluster(folder, 2, {"model": {"from": str(checkpoint)}, "evaluate": {"windows": 128}})
         run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         run["model"] = {"from": str(checkpoint)}  # the folder alone gives the shape
         (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")
