@@ -240,7 +240,7 @@ def break_connections(process: subprocess.Popen, spared_port: int = 0) -> int:
 
 
 def plain_if_ring(run: dict) -> bool | None:
-    """`secure` of a run: False if its exchange is Gloo's ring, which makes plain connections of its own."""
+    """`secure` of a run: False if it is to use Gloo's ring, which a run with keys replaces by its own."""
     steps_together = run.get("strategy", {}).get("kind") == "ring_all_reduce"
     exchange = run.get("sync", {}).get("exchange", "ring" if steps_together else "direct")
     return False if exchange == "ring" else None
