@@ -17,9 +17,6 @@ namespace farstep {
 
 namespace {
 
-// The size of the system's fixed set.
-constexpr int kMostCores = CPU_SETSIZE;
-
 void stay_on(const cpu_set_t& cores) {
   FARSTEP_CHECK(sched_setaffinity(0, sizeof cores, &cores) == 0, "sched_setaffinity: {}",
                 std::strerror(errno));
