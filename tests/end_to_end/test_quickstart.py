@@ -41,7 +41,8 @@ class Quickstart(ClusterTest):
             report = subprocess.run([clone / "build/release/farstep", "report", runs / policy, "--json"],
                                     capture_output=True, text=True, check=True, timeout=60)
             self.assertEqual(json.loads(report.stdout)["rounds"], 2)
-        self.assertEqual(len(re.findall(r"^ *node4 .*%", ended.stdout, re.MULTILINE)), 2, ended.stdout)
+        tables = re.findall(r"^cause +node1 +node2 +node3 +node4 +total +share$", ended.stdout, re.MULTILINE)
+        self.assertEqual(len(tables), 2, ended.stdout)
         self.assertIn("It is a truth universally", ended.stdout)
 
 
