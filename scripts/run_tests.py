@@ -34,10 +34,11 @@ class Job:
     def __init__(self, title: str, *command: str, idle: bool = False):
         self.title = title
         self.log = RESULTS / f"{title.replace(' ', '-')}.txt"
+        # Not a session of its own: between sessions the kernel shares the processor whatever their niceness.
         prefix = ("nice", "-n", "19") if idle else ()
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen((*prefix, *command), stdout=log, stderr=subprocess.STDOUT,
-                                            stdin=subprocess.DEVNULL, start_new_session=True)
+                                            stdin=subprocess.DEVNULL, process_group=0)
         Job.running.append(self)
 
     def wait(self) -> int:
