@@ -7,7 +7,7 @@
 //                     so, and Farstep's goals
 //   full     c = 12   all scores, masked or not. PaLM, nanoGPT, llm-foundry and torchtitan count so
 //
-// For the 150m preset at T 1024 the full count is 6.5 % larger, so a share of 43.6 % by the one is
+// For the 150m preset at T 1024 the full count is 6.5 % larger. A share of 43.6 % by the one is
 // 46.4 % by the other. Who compares with another program takes that program's formula, and looks at
 // its N: llm.c's has norms, biases and the position embedding, nanoGPT's the tied embedding.
 #pragma once
