@@ -60,8 +60,9 @@ MAY_INCLUDE = {
     "wan/emulate": "base link sockets transport",
     "wan/lab": "base system config link",
     "wan/protocol": "base config schedule knowledge",
-    "wan/roster": "base config protocol",
-    "wan/membership": "base system config protocol roster sockets transport",
+    "wan/admission": "base config protocol",
+    "wan/roster": "base config protocol admission",
+    "wan/membership": "base system config protocol admission roster sockets transport",
     "trainer/model/parameters": "base memory numbers",
     "trainer/model": "base processor config data parameters",
     "trainer/model/matmul": "base processor config numbers kernels products shape model",
@@ -80,7 +81,7 @@ MAY_INCLUDE = {
     "trainer/strategy": "base memory config telemetry reduction schedule codec exchange outer_optimizer protocol "
     "sockets transport outer_sync",
     "trainer/scatter": "base data transport exchange",
-    "trainer/settings": "base config data schedule outer_optimizer policy link protocol roster shape model checkpoint inner "
+    "trainer/settings": "base config data schedule outer_optimizer policy link protocol admission shape model checkpoint inner "
     "outer_sync strategy",
     "trainer/model/language": "base system config tokenizer tokens settings shape model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/model/convnet": "base config images settings parameters shape model checkpoint",

@@ -21,7 +21,7 @@ if(TARGET farstep)
   file(CREATE_LINK ../${FARSTEP_HOME}/bin/farstep "${CMAKE_BINARY_DIR}/farstep_link" SYMBOLIC)
   install(FILES "${CMAKE_BINARY_DIR}/farstep_link" DESTINATION bin RENAME farstep COMPONENT program)
 endif()
-if(FARSTEP_TORCH)
+if(TARGET farstep-torch)
   set(libtorch "$ORIGIN/../libtorch")
   set_target_properties(farstep-torch PROPERTIES
     INSTALL_RPATH "$ORIGIN/../lib;${libtorch}/torch/lib;${libtorch}/nvidia/nccl/lib")

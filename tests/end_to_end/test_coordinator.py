@@ -128,19 +128,14 @@ class Ends(ClusterTest):
             self.assertIn("silent for more than 6 s", cluster.log(name))
             self.assertEqual(by_event(cluster, name, "end")[-1]["outcome"], "peer_lost")
 
-    def test_a_damaged_journal_is_refused(self):
-        """Exit code 3 with the file; without the file the sites' memory suffices."""
+    def test_a_damaged_journal_is_set_aside(self):
+        """The sites' memory suffices."""
         cluster, coordinator, started = self.start(RUN)
         coordinator.kill()
         coordinator.wait(timeout=120)
         content = bytearray(cluster.journal.read_bytes())
         content[len(content) // 2] ^= 1
         cluster.journal.write_bytes(content)
-        refused = farstep("coordinator", "--config", cluster.config)
-        self.assertEqual(refused.returncode, 3, refused.stderr)
-        self.assertIn(str(cluster.journal), refused.stderr)
-        self.assertIn("delete it", refused.stderr)
-        cluster.journal.unlink()
         self.processes.append(cluster.start_coordinator())
         done = len(by_event(cluster, "node1", "round"))
         for name in cluster.names:

@@ -24,7 +24,7 @@ ROUNDS = 5
 class Install(ClusterTest):
     """An installation in a folder of the test's own."""
 
-    def command(self, *words: object, timeout: float = 170) -> str:
+    def command(self, *words: object, timeout: float = 500) -> str:
         """Runs a command to its end, without the build's environment; returns its output."""
         result = subprocess.run([str(word) for word in words], capture_output=True, text=True,
                                 timeout=timeout, check=False, cwd=self.folder,

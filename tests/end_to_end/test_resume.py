@@ -144,20 +144,19 @@ class Resume(ClusterTest):
         self.assertIn("begins anew", (killed.output / "node2" / "log.txt").read_text())
         self.assert_same_trajectory(killed, whole)
 
-    def test_what_is_lost_is_told_and_not_begun_anew(self):
-        """Nothing to resume from is refused; who lacks the others' checkpoints is told what to copy."""
+    def test_what_is_lost_is_taken_from_the_others(self):
+        """A site without checkpoints begins as a newcomer; nothing to resume from is refused."""
         cluster = self.cluster("lost")
         rounds = ("--set", "run.outer.rounds=2")
         self.assert_refused(self.cluster("empty"), "checkpoint", "--resume")
         self.assert_success(cluster.launch("--resume=auto", "--set", "run.outer.rounds=1"))
         lost = cluster.output / "node2" / "checkpoints"
         shutil.rmtree(lost)
-        # Begun anew, node2's loss would cost rounds.
-        for option in ("--resume", "--resume=auto"):
-            self.assert_refused(cluster, "copy the folder checkpoints of site node1 into the output folder "
-                                "of node2", option, *rounds)
-        shutil.copytree(cluster.output / "node1" / "checkpoints", lost)
         self.assert_success(cluster.launch("--resume", *rounds))
+        self.assertIn("asks for its state", (cluster.output / "node2" / "log.txt").read_text())
+        results = {(cluster.output / name / "checkpoints" / "round-00002" / "model.safetensors").read_bytes()
+                   for name in cluster.names}
+        self.assertEqual(len(results), 1)
         for name in cluster.names:
             for manifest in (cluster.output / name / "checkpoints").glob("*/manifest.json"):
                 manifest.unlink()

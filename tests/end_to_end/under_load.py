@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
 """Runs the end-to-end tests several times in a row beside busy processes: none may fail.
 
+Other work on the machine may take their place (--load 0): the load average is printed.
+
+Other work on the machine may take their place (--load 0): the load average is printed.
+
 A run that has ended is kept below the build folder, and is not repeated by another call.
 """
 
 import argparse
 import contextlib
+import os
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -27,13 +33,39 @@ def load(processes: int):
             process.wait()
 
 
+def run(command: list, log) -> list[float]:
+    """Runs the command to its end; returns the machine's load average every 10 seconds."""
+    loads = []
+    with subprocess.Popen(command, stdout=log, stderr=log) as process:
+        while True:
+            loads.append(os.getloadavg()[0])
+            try:
+                process.wait(10)
+                return loads
+            except subprocess.TimeoutExpired:
+                pass
+
+
+def run(command: list, log) -> list[float]:
+    """Runs the command to its end; returns the machine's load average every 10 seconds."""
+    loads = []
+    with subprocess.Popen(command, stdout=log, stderr=log) as process:
+        while True:
+            loads.append(os.getloadavg()[0])
+            try:
+                process.wait(10)
+                return loads
+            except subprocess.TimeoutExpired:
+                pass
+
+
 def main() -> int:
     """Prints a line a run, and what failed in any."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=REPOSITORY / "build/release")
     parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--load", type=int, default=6, help="busy processes")
-    parser.add_argument("--tests", default="", help="a regular expression of tests' names: these alone")
+    parser.add_argument("--load", type=int, default=6, help="busy processes beside them")
+    parser.add_argument("--tests", default=".", help="a regular expression of tests' names: these alone")
     options = parser.parse_args()
     folder = options.build.resolve() / "under_load"
     folder.mkdir(exist_ok=True)
@@ -42,14 +74,17 @@ def main() -> int:
         junit = folder / f"{time}.xml"
         if not junit.exists():
             with load(options.load), open(folder / f"{time}.txt", "w", encoding="utf-8") as log:
-                subprocess.run(["ctest", "--test-dir", options.build, "--label-regex", "end_to_end", "--parallel", "6",
-                                "--tests-regex", options.tests, "--output-on-failure", "--no-tests=error",
-                                "--test-output-size-passed", "1000000", "--output-junit", junit],
-                               stdout=log, stderr=log, check=False)
+                loads = run(["ctest", "--test-dir", options.build, "--label-regex", "end_to_end", "--parallel", "6",
+                             "--tests-regex", options.tests, "--output-on-failure", "--no-tests=error",
+                             "--test-output-size-passed", "1000000", "--output-junit", junit], log)
+            (folder / f"{time}.load").write_text(f"{statistics.median(loads):.1f}\n")
         results = Results()
         results.add(junit)
+        if not results.passed and not results.failed:
+            raise SystemExit(f"under_load: no test ran; see {junit.with_suffix('.txt')}, and delete {folder}")
         failed += len(results.failed)
-        print(f"run {time} beside {options.load} busy processes: {results.passed} passed, {len(results.failed)} failed"
+        machine_load = junit.with_suffix(".load").read_text().strip()
+        print(f"run {time}, load average {machine_load}: {results.passed} passed, {len(results.failed)} failed"
               + "".join(f"\n  failed: {name}" for name in results.failed), flush=True)
     return 1 if failed else 0
 

@@ -1,7 +1,7 @@
 // The run whose journals are fuzzed.
 #pragma once
 
-#include "wan/roster/served_run.h"
+#include "wan/admission/served_run.h"
 
 namespace farstep {
 

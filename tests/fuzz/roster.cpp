@@ -74,7 +74,11 @@ class Sender {
     message.committed_fragment = number();
     message.resume =
         input_.PickValueInArray({wan::Resume::kNever, wan::Resume::kAlways, wan::Resume::kAuto});
-    while (input_.ConsumeBool()) message.resumable_syncs.push_back(number());
+    while (input_.ConsumeBool()) {
+      auto& state = message.states.emplace_back(wan::OfferedState{number(), text()});
+      if (input_.ConsumeBool()) state.round = number();
+      while (input_.ConsumeBool()) state.members.push_back(site());
+    }
     if (input_.ConsumeBool()) message.facts["data"] = text();
     if (input_.ConsumeBool()) message.run = Json{{"name", text()}};
     return message;

@@ -131,7 +131,7 @@ void add_network(Corpus& corpus) {
   wan::RegisterMessage registration;
   registration.site = "a";
   registration.run = to_json(small_run());
-  registration.resumable_syncs = {1, 2};
+  registration.states = {{1, "aa", 1, {"a", "b"}}, {2, "bb", {}, {}}};
   registration.facts["digest"] = "aa";
   corpus.add("site_message", encode(wan::SiteMessage(registration)));
   add_messages<wan::CoordinatorMessage>(corpus, "coordinator_message");

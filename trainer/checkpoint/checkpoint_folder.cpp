@@ -141,4 +141,16 @@ void drop_newer_checkpoints(const fs::path& root, const CheckpointEntry& resumed
   }
 }
 
+// Not removed: it may be the only copy of work that the user wants back.
+void set_aside_checkpoints_after(const fs::path& root, int64_t round) {
+  for (const auto& entry : list_checkpoints(root)) {
+    if (entry.round <= round) continue;
+    const fs::path left = entry.folder.string() + ".left";
+    replace_folder_durably(entry.folder, left);
+    spdlog::warn(
+        "the run has gone on from round {} without this site's checkpoint {}: it is {} now", round,
+        entry.folder.filename().string(), left.string());
+  }
+}
+
 }  // namespace farstep

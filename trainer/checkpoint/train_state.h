@@ -34,7 +34,10 @@ struct TrainProgress {
   RunWindowsState windows = {};
   int64_t site_sequences = 0;
   int64_t generation = 0;
+  std::vector<std::string> members = {};
   std::string theta_hash;
+  std::string committed_hash = {};
+  bool is_before_syncs = false;
   double round_seconds = 0;
   std::vector<double> step_seconds = {};
   heterogeneity::GradientNoise noise = {};
@@ -56,7 +59,11 @@ struct TrainProgress {
     visit("site_sequences", site_sequences, "sequences planned for this site in the rounds done",
           required(at_least(0)));
     visit("generation", generation, "version of the membership", required(at_least(0)));
+    visit("members", members, "of the newest sync");
     visit("theta_hash", theta_hash, "checksum of theta_global, 16 hexadecimal digits", kRequired);
+    visit("committed_hash", committed_hash,
+          "the same after a sync that is received, and not applied; empty without one");
+    visit("is_before_syncs", is_before_syncs, "no sync of the round after them is begun");
     visit("round_seconds", round_seconds, "time spent in the round after them", at_least(0));
     visit("step_seconds", step_seconds, "how long each of `step`'s inner steps took");
     visit("noise", noise, "what `step`'s inner steps have shown of the gradient's noise");

@@ -110,6 +110,7 @@ Json run_file(const InitPlan& plan, const fs::path& folder) {
     entry["name"] = site.name;
     run["sites"].push_back(std::move(entry));
   }
+  run["min_sites"] = least_sites_of(plan.sites.size());
   if (plan.model_from.empty()) {
     run["model"]["preset"] = std::string(name_of(plan.preset));
     if (plan.vocabulary) run["model"]["vocabulary"] = *plan.vocabulary;

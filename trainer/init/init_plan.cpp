@@ -82,6 +82,10 @@ OuterAdvice outer_advice(int64_t rounds, int64_t base_steps, int64_t tokens_a_st
                  : OuterAdvice{.learning_rate = 0.7, .momentum = 0.5};
 }
 
+int64_t least_sites_of(std::size_t num_sites) {
+  return num_sites <= 2 ? 1 : static_cast<int64_t>(num_sites / 2) + 1;
+}
+
 void check_plan(const InitPlan& plan) {
   const auto fail = [](const std::string& text) { throw ConfigError("farstep init: " + text); };
   std::set<std::string> names;

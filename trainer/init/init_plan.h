@@ -2,6 +2,7 @@
 // Values and pure functions; thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -56,6 +57,10 @@ struct InitPlan {
   std::optional<int64_t> micro_batch;
   bool has_keys = true;
 };
+
+// Returns the fewest of so many sites with which a run goes on: one of two, else more than half, so
+// that sites that are cut off from most others wait for them.
+int64_t least_sites_of(std::size_t num_sites);
 
 // Throws ConfigError, in words of the command line, if the plan cannot become a run.
 void check_plan(const InitPlan& plan);

@@ -29,6 +29,28 @@ std::string copy_command(const InitPlan& plan, const PlannedSite& site, const fs
                      quoted(fmt::format("mkdir -p {} && tar -C {} -xf -", there, there)));
 }
 
+// What min_sites means for this run.
+std::string loss_text(const InitPlan& plan) {
+  const auto num_sites = plan.sites.size();
+  if (num_sites < 2) return "";
+  if (num_sites == 2) {
+    return fmt::format(
+        "\nIf one site is lost, the run goes on at the other: run.json has min_sites 1. Only {}, "
+        "which "
+        "has the coordinator, goes on alone while the line between them is cut. With min_sites 2 "
+        "both "
+        "wait.\n",
+        plan.host);
+  }
+  return fmt::format(
+      "\nIf sites are lost, the run goes on while {} of the {} are there: run.json has min_sites "
+      "{}. "
+      "That is more than half: sites that are cut off from most others wait for them, and do no "
+      "work "
+      "that would be lost.\n",
+      least_sites_of(num_sites), num_sites, least_sites_of(num_sites));
+}
+
 }  // namespace
 
 std::string next_steps(const InitPlan& plan, const fs::path& folder) {
@@ -55,6 +77,7 @@ std::string next_steps(const InitPlan& plan, const fs::path& folder) {
        "doctor ", " --peers");
   rows("Then train, at all sites; the same command goes on after a stop:\n", "train --config ",
        " --resume=auto");
+  text += loss_text(plan);
   if (plan.has_keys) {
     text += fmt::format(
         "\nKeep {} where it is, or move it to a safe place: whoever has it can make a key of any "

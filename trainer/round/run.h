@@ -49,6 +49,9 @@ class Checkpoints {
   virtual void collect(Run& run) = 0;
   // Waits for the checkpoint under way, if there is one, and records it. Throws its failure.
   virtual void finish(Run& run) = 0;
+  // Sets those aside that are of later rounds than `round`: the site goes on with the others' state
+  // after that round, and has left its own.
+  virtual void leave_after(int64_t round) = 0;
 };
 
 // Measures the loss of theta_global.

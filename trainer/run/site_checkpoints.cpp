@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "heterogeneity/plan/sync_choice.h"
+#include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
@@ -28,7 +29,7 @@ void record(Run& run, const SavedCheckpoint& saved) {
   spdlog::info("checkpoint {}", saved.entry.folder.string());
 }
 
-// Returns the names of the sites of the run that wrote the checkpoint.
+// Returns the names of the sites of the run that wrote a checkpoint of an older version.
 std::vector<std::string> members_of(const Json& run_config, const CheckpointEntry& resumed) {
   std::vector<std::string> names;
   try {
@@ -61,7 +62,8 @@ NamedBuffers SiteCheckpoints::own_buffers(Run& run) {
 TrainProgress SiteCheckpoints::progress_of(const Run& run) const {
   const auto& position = run.position;
   const auto& site = run.site;
-  const auto& strategy = run.strategy;
+  auto& strategy = run.strategy;
+  const auto pending = strategy.pending_checksum();
   return {.run = run.config.name,
           .site = ground_.site.name,
           .round = position.rounds_done,
@@ -71,7 +73,10 @@ TrainProgress SiteCheckpoints::progress_of(const Run& run) const {
           .windows = position.windows.state(),
           .site_sequences = position.site_sequences,
           .generation = run.peers.view().generation,
+          .members = run.peers.view().members,
           .theta_hash = {},
+          .committed_hash = pending ? checksum_text(*pending) : "",
+          .is_before_syncs = strategy.is_before_syncs(),
           .round_seconds = site.timer().elapsed_seconds(),
           .step_seconds = site.timer().steps(),
           .noise = site.noise(),
@@ -127,6 +132,10 @@ void SiteCheckpoints::finish(Run& run) {
   if (saved) record(run, *saved);
 }
 
+void SiteCheckpoints::leave_after(int64_t round) {
+  set_aside_checkpoints_after(ground_.checkpoint_root(), round);
+}
+
 void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   auto& strategy = run.strategy;
   auto& parameters = model_.model->parameters();
@@ -151,7 +160,8 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   state.site = own_buffers(run);
   load_checkpoint(resumed, state);
   const auto& members = run.peers.view().members;
-  const auto saved_members = members_of(state.run_config, resumed);
+  const auto saved_members = progress.members.empty() ? members_of(state.run_config, resumed)
+                                                      : std::move(progress.members);
   const bool same_members = std::ranges::is_permutation(members, saved_members);
   if (!same_members) {
     spdlog::warn("the checkpoint is of the sites {}, the run now has {}{}",

@@ -31,6 +31,15 @@ wan::Resume resume_with(wan::Resume wanted, const std::filesystem::path& checkpo
              : wanted;
 }
 
+wan::OfferedState offered_state(const TrainProgress& progress) {
+  wan::OfferedState state{
+      .syncs = progress.syncs,
+      .theta_hash = progress.committed_hash.empty() ? progress.theta_hash : progress.committed_hash,
+      .members = progress.members};
+  if (progress.is_before_syncs) state.round = progress.round;
+  return state;
+}
+
 }  // namespace
 
 SiteGround::SiteGround(const LoadedSite& loaded, wan::Resume wanted)
@@ -59,9 +68,7 @@ wan::JoinRequest SiteGround::join_request(const LoadedSite& loaded,
     for (const auto& entry : resumable_checkpoints(checkpoint_root())) {
       const auto progress = load_progress(entry);
       if (loaded.run) require_of_run(progress, loaded.run->at("name").get<std::string>());
-      const int64_t syncs = progress.syncs;
-      auto& offered = request.resumable_syncs;
-      if (std::ranges::find(offered, syncs) == offered.end()) offered.push_back(syncs);
+      request.states.push_back(offered_state(progress));
     }
   }
   request.facts["command"] = "train";  // so that a site that only looks at its links is refused

@@ -213,6 +213,7 @@ bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
       const auto state = fetch(run, *door, stop);
       if (!state) return false;
       door.reset();  // its port may be one of those at which the links listen next
+      run.checkpoints.leave_after(state->rounds_done);
       if (!std::exchange(is_recorded, true)) record_start();
       if (!run.is_done()) return attend_round(run, *state, stop);
       spdlog::info("the run's rounds are done: this site saves its last state");

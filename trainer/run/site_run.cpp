@@ -269,12 +269,14 @@ bool SiteRun::join_round(const std::stop_token& stop) {
 }
 
 int SiteRun::train(const std::stop_token& stop) {
+  // A newcomer without the run's state has no other checkpoint than the one that it came with.
+  bool has_state = !peers_->is_newcomer();
   try {
-    if (peers_->is_newcomer() && !join_round(stop)) {
-      // Its checkpoint is the one that it came with.
+    if (!has_state && !join_round(stop)) {
       leave(Outcome::kInterrupted, "");
       return kExitInterrupted;
     }
+    has_state = true;
     const auto& deadlines = config_.deadlines;
     const HandInTime time(stop, ground_->site.stop.hand_in_seconds, deadlines.heartbeat_seconds,
                           [this] { return peers_->is_paused(); });
@@ -291,7 +293,7 @@ int SiteRun::train(const std::stop_token& stop) {
     return kExitInterrupted;
   } catch (const PeerError& error) {
     // A lost peer leaves this site's state whole, even in the middle of a round.
-    log_failure("the state at the loss is not saved", [&] { save_now(); });
+    if (has_state) log_failure("the state at the loss is not saved", [&] { save_now(); });
     // If all sites are interrupted at once, they leave one after the other; that is no loss of a
     // peer.
     const bool interrupted = stop.stop_requested();

@@ -12,7 +12,7 @@
 #include "trainer/config/json_fields.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/settings/site_config.h"
-#include "wan/roster/served_run.h"
+#include "wan/admission/served_run.h"
 
 namespace farstep {
 

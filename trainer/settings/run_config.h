@@ -21,8 +21,8 @@
 #include "trainer/inner/inner_config.h"
 #include "trainer/model/shape/model_config.h"
 #include "trainer/strategy/outer_sync/strategy_ground.h"
+#include "wan/admission/served_run.h"
 #include "wan/protocol/deadlines.h"
-#include "wan/roster/served_run.h"
 
 namespace farstep {
 
@@ -63,12 +63,15 @@ struct RunConfig {
   void fields(Visitor&& visit) {
     visit("name", name, "name of the run", kRequired);
     visit("seed", seed, "seed of the weights and of the data order", at_least(0));
-    visit("sites", sites, "the sites without which the run does not begin, in their order",
+    visit("sites", sites, "the sites for which the run waits when it begins, in their order",
           kRequired);
-    visit("min_sites", min_sites,
-          "sites that must be there for the run to begin, and to go on when others are lost; with "
-          "fewer it pauses (deadlines.pause_seconds); null: all of `sites`",
-          at_least(1));
+    visit(
+        "min_sites", min_sites,
+        "sites that must be there for the run to go on when others are lost; with fewer it pauses "
+        "(deadlines.pause_seconds). To begin, it waits for all of `sites`; but for nine tenths of "
+        "deadlines.join_seconds at most, if so many and more than half are there. null: all of "
+        "`sites`",
+        at_least(1));
     visit("max_sites", max_sites,
           "sites that may be there at once. More than `sites` has: the others may have any name, "
           "and join and leave at any time; give network.keys, or anybody can. null: those of "

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "trainer/config/json_fields.h"
-#include "wan/roster/served_run.h"
+#include "wan/admission/served_run.h"
 
 namespace farstep {
 

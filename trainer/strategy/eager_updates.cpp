@@ -270,8 +270,8 @@ NamedBuffers EagerUpdates::own_buffers() {
   return buffers;
 }
 
-uint64_t EagerUpdates::committed_checksum() {
-  if (!progress_.received) return Strategy::committed_checksum();
+std::optional<uint64_t> EagerUpdates::pending_checksum() {
+  if (!progress_.received) return std::nullopt;
   return sync_.checksum_after(progress_.received->id, sync_.values(0));
 }
 

@@ -38,7 +38,7 @@ class EagerUpdates : public Strategy {
 
   std::span<float> theta_global() override { return sync_.outer().mutable_theta_global(); }
   std::span<float> outer_momentum() override { return sync_.outer().mutable_momentum(); }
-  uint64_t committed_checksum() override;
+  std::optional<uint64_t> pending_checksum() override;
   // Takes effect for the delta of the round before, which begin() sends later.
   void retune(const outer_optimizer::SyncConfig& sync, std::span<const double> shares) override;
   const outer_optimizer::SyncConfig& sync_config() const override { return sync_.config(); }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -71,9 +72,15 @@ class Strategy {
   // fp32. Not to be accessed while a sync is under way.
   virtual std::span<float> theta_global() = 0;
   virtual std::span<float> outer_momentum() = 0;
+  // Returns the checksum that theta_global will have, if it lacks a committed sync that is received
+  // and not applied; else nullopt.
+  virtual std::optional<uint64_t> pending_checksum() { return std::nullopt; }
   // Returns the checksum of theta_global once it has all committed syncs. It is equal at all sites
   // that continue together, also if one of them has still to apply what another has applied.
-  virtual uint64_t committed_checksum() { return checksum(std::as_bytes(theta_global())); }
+  uint64_t committed_checksum() {
+    const auto pending = pending_checksum();
+    return pending ? *pending : checksum(std::as_bytes(theta_global()));
+  }
 
   // Changes how the model is synced from the next round on. Exchange and lanes of `sync` must be
   // the run's. The member at place i reduces a part in proportion to shares[i]; empty shares mean

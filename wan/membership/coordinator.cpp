@@ -2,6 +2,7 @@
 // only then answers. So an answer never promises what a restart would have forgotten.
 #include "wan/membership/coordinator.h"
 
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
@@ -251,7 +252,8 @@ void Coordinator::deliver(std::vector<Outgoing> messages) {
 void Coordinator::publish() {
   const std::lock_guard lock(mutex_);
   if (!has_begun_ && roster_->has_begun() && roster_->newest_change().empty()) {
-    spdlog::info("coordinator: all sites have joined");
+    spdlog::info("coordinator: the run begins with {}", fmt::join(roster_->members(), ", "));
+    if (!roster_->left_states().empty()) spdlog::warn("coordinator: {}", roster_->left_states());
   }
   if (change_ != roster_->newest_change() && !roster_->newest_change().empty()) {
     spdlog::warn("coordinator: {}", roster_->newest_change());

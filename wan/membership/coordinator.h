@@ -18,12 +18,12 @@
 #include <thread>
 
 #include "trainer/base/clock.h"
+#include "wan/admission/served_run.h"
 #include "wan/membership/control_socket.h"
 #include "wan/membership/journal.h"
 #include "wan/membership/records.h"
 #include "wan/protocol/deadlines.h"
 #include "wan/roster/roster.h"
-#include "wan/roster/served_run.h"
 #include "wan/sockets/stranger_log.h"
 
 namespace farstep::wan {

@@ -3,6 +3,7 @@
 #include "wan/membership/journal.h"
 
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -50,11 +51,13 @@ std::string first_line(std::string_view body) {
   return std::string(kTitle) + checksum_of(body) + "\n";
 }
 
+// What a coordinator without its journal goes on by.
+constexpr std::string_view kWithoutIt =
+    "sites that still run know what is needed, others go on from their checkpoints with --resume";
+
 [[noreturn]] void refuse(const std::string& file, const std::string& what) {
-  throw DataError(fmt::format(
-      "{}: {}; if the run shall not go on from it, delete it: sites that still run know "
-      "what is needed, others go on from their checkpoints with --resume",
-      file, what));
+  throw DataError(fmt::format("{}: {}; if the run shall not go on from it, delete it: {}", file,
+                              what, kWithoutIt));
 }
 
 }  // namespace
@@ -74,24 +77,24 @@ RosterState journal_state(std::string_view text, const ServedRun& run, const std
   const auto body = end == std::string_view::npos ? "" : text.substr(end + 1);
   if (!text.starts_with(kTitle)) refuse(file, "it is no journal of this version's coordinator");
   if (text.substr(0, text.size() - body.size()) != first_line(body)) {
-    refuse(file, "the coordinator's journal is damaged");
+    throw DamagedJournal(fmt::format("{}: the coordinator's journal is damaged", file));
   }
   // A checksum is no signature, so the content may be wrong all the same.
-  const auto or_refuse = [&](auto&& call) {
+  const auto or_damaged = [&](auto&& call) {
     try {
       return call();
     } catch (const DataError& error) {
-      refuse(file, error.what());
+      throw DamagedJournal(fmt::format("{}: {}", file, error.what()));
     } catch (const ConfigError& error) {
-      refuse(file, error.what());
+      throw DamagedJournal(fmt::format("{}: {}", file, error.what()));
     }
   };
   const auto content =
-      or_refuse([&] { return read_untrusted<Content>(body, "the coordinator's journal"); });
+      or_damaged([&] { return read_untrusted<Content>(body, "the coordinator's journal"); });
   if (content.run != identity_of(run)) {
     refuse(file, "the journal belongs to another run, or the run file was changed since");
   }
-  or_refuse([&] { content.state.require_fits(run); });
+  or_damaged([&] { content.state.require_fits(run); });
   return content.state;
 }
 
@@ -111,8 +114,7 @@ Journal::Journal(std::filesystem::path file, ServedRun run)
                                       file_.string()));
     }
     if (std::filesystem::exists(file_)) {
-      written_ = read_file(file_);
-      start_ = journal_state(written_, run_, file_.string());
+      start_ = read();
       start_.term = run_.term_after(start_.term);
     }
   } catch (...) {
@@ -123,6 +125,19 @@ Journal::Journal(std::filesystem::path file, ServedRun run)
 
 Journal::~Journal() {
   ::close(lock_);
+}
+
+RosterState Journal::read() {
+  written_ = read_file(file_);
+  try {
+    return journal_state(written_, run_, file_.string());
+  } catch (const DamagedJournal& error) {
+    set_aside(file_);
+    written_.clear();
+    spdlog::warn("{}; it is {}.damaged now, and the coordinator begins without it: {}",
+                 error.what(), file_.filename().string(), kWithoutIt);
+    return {};
+  }
 }
 
 void Journal::write(const RosterState& state) {

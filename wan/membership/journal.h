@@ -8,8 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "trainer/base/error.h"
+#include "wan/admission/served_run.h"
 #include "wan/roster/roster_state.h"
-#include "wan/roster/served_run.h"
 
 namespace farstep::wan {
 
@@ -17,14 +18,21 @@ namespace farstep::wan {
 std::string journal_text(const RosterState& state, const ServedRun& run);
 // Returns the content of a journal that has this text after its first line.
 std::string checked_journal(std::string_view body);
-// Returns the state in the content of `file`. Throws DataError that names the file and the way out
-// if the content is damaged or belongs to another run.
+// The content of a journal is damaged; the message names the file.
+class DamagedJournal : public DataError {
+ public:
+  using DataError::DataError;
+};
+
+// Returns the state in the content of `file`. Throws DamagedJournal, or a DataError that names the
+// file and the way out if it is no journal or belongs to another run.
 RosterState journal_state(std::string_view text, const ServedRun& run, const std::string& file);
 
 class Journal {
  public:
-  // Takes the journal of `run` at `file`, which need not exist. Throws PeerError if another process
-  // has it, and DataError if it is refused or its folder cannot be written.
+  // Takes the journal of `run` at `file`, which need not exist. Sets a damaged one aside, with a
+  // warning, and begins another. Throws PeerError if another process has it, and DataError if it is
+  // refused or its folder cannot be written.
   Journal(std::filesystem::path file, ServedRun run);
   ~Journal();
   Journal(const Journal&) = delete;
@@ -39,6 +47,8 @@ class Journal {
   void remove();
 
  private:
+  RosterState read();
+
   const std::filesystem::path file_;
   const ServedRun run_;
   int lock_ = -1;  // descriptor of the lock file beside it

@@ -53,6 +53,7 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
   wait(lock, deadline_seconds, stop,
        [this] { return failure_ || best_round_trip_seconds_ < kNever; });
   throw_failure();
+  if (!welcome_->left.empty()) spdlog::warn("{}", welcome_->left);
   return welcome_;
 }
 

@@ -25,9 +25,18 @@ struct TermFile {
 
 }  // namespace
 
+// Without its term the site may join; it only knows less of the coordinators before.
 void Member::load_term() {
   if (term_file_.empty() || !std::filesystem::exists(term_file_)) return;
-  term_ = read_json<TermFile>(load_json(term_file_), term_file_.string()).term;
+  try {
+    term_ = read_json<TermFile>(load_json(term_file_), term_file_.string()).term;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig && error.kind() != ErrorKind::kData) throw;
+    set_aside(term_file_);
+    spdlog::warn(
+        "{}; it is {}.damaged now: this site may hear a coordinator that another one has replaced",
+        error.what(), term_file_.filename().string());
+  }
   asked_term_ = kept_term_ = term_;
 }
 

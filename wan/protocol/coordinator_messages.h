@@ -45,6 +45,7 @@ struct Welcome {
   std::vector<FirstSite> first_sites = {};
   int64_t min_sites = 1;
   bool is_newcomer = false;
+  std::string left = {};
   int64_t term = 0;
 
   template <typename Visitor>
@@ -54,12 +55,13 @@ struct Welcome {
     visit("sites", sites, "names of the members, and of the newcomer", kRequired);
     visit("generation", generation, "generation of the membership",
           required(in_range(0, kMostCount)));
-    visit("start_syncs", start_syncs, "syncs done before; above 0 every site resumes from there",
+    visit("start_syncs", start_syncs, "syncs done before; above 0 every member resumes from there",
           required(at_least(0)));
     visit("first_sites", first_sites, "with which the run began");
     visit("min_sites", min_sites, "with fewer sites the run pauses", required(at_least(1)));
     visit("is_newcomer", is_newcomer,
           "the run has begun: the site fetches its state, and then is a member too");
+    visit("left", left, "states of sites for which the run has taken another; empty without one");
     visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };

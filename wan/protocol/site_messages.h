@@ -50,11 +50,28 @@ std::string text_of(const SyncId& sync, int64_t num_fragments);
 enum class Resume { kNever, kAlways, kAuto };
 std::span<const std::string_view> enum_names(Resume);
 
+// A state from which a site can go on: that of its checkpoint.
+struct OfferedState {
+  int64_t syncs = 0;
+  std::string theta_hash;
+  std::optional<int64_t> round = {};
+  std::vector<std::string> members = {};
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("syncs", syncs, "how many are completed", required(in_range(0, kMostCount)));
+    visit("theta_hash", theta_hash, "checksum of theta_global after them", kRequired);
+    visit("round", round, "the newest, if no sync of the next one is completed",
+          in_range(0, kMostCount));
+    visit("members", members, "that took part in the last sync; empty: unknown");
+  }
+};
+
 // The data that a site brings when it joins.
 struct JoinRequest {
   std::optional<Json> run;
   Resume resume = Resume::kNever;
-  std::vector<int64_t> resumable_syncs;
+  std::vector<OfferedState> states;
   Json facts = Json::object();
   Json profile;
 
@@ -64,7 +81,7 @@ struct JoinRequest {
     visit("resume", resume,
           "always: the site goes on from a checkpoint; auto: it has none and begins anew, unless "
           "the others go on");
-    visit("resumable_syncs", resumable_syncs, "numbers of completed syncs of its checkpoints");
+    visit("states", states, "those of its checkpoints");
     visit("facts", facts,
           "facts that must be equal at all sites that have them: digest of the data, ...");
     visit("profile", profile, "the site's profile, for the plan; null if it has none");

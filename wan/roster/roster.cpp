@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "wan/roster/admission.h"
+#include "wan/admission/admission.h"
 
 namespace farstep::wan {
 
@@ -68,6 +68,7 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
   now_seconds_ = now_seconds;
   if (is_superseded_) return {};
   take_over_if_possible();
+  begin_if_possible();
   end_long_pause();
   rest_if_all_are_silent();
   if (is_resting_) return std::exchange(outbox_, {});
@@ -157,13 +158,10 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
   }
   // A run that lives goes on before another begins.
   take_over_if_possible();
-  if (has_begun()) return;                            // and the new process is a newcomer in it
-  const bool is_first = run_.place.value_or(0) == 0;  // a stand-by begins no run
-  if (missing_sites().empty() && returning_.empty() && is_first) {
-    begin();
-  } else {
-    let_wait(connection, message);
-  }
+  if (has_begun()) return;  // and the new process is a newcomer in it
+  begin_if_possible();
+  const Seat* seat = seat_of_connection(connection);
+  if (!has_begun() && seat != nullptr && is_present(*seat)) let_wait(connection, message);
 }
 
 std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) const {
@@ -204,7 +202,7 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
         message.site, now_seconds_ - own->heard_seconds, lost_after_seconds_));
   }
   auto reason = objection_to_run(message, run_.config);
-  if (!reason) reason = objection_to_checkpoints(message);
+  if (!reason) reason = objection_to_states(message);
   for (const auto& seat : seats_) {
     if (reason) break;
     if (seat.presence != Presence::kPresent) continue;
@@ -214,30 +212,6 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
   }
   if (!reason) return std::nullopt;
   return RefusedMessage{*reason};
-}
-
-void Roster::begin() {
-  drop_spare_seats();
-  std::vector<RegisterMessage> requests;
-  for (const auto& seat : seats_) requests.push_back(seat.request);
-  const auto start_syncs = start_syncs_of(requests);
-  if (!start_syncs) {
-    send_to_all(RefusedMessage{
-        no_common_start_text(requests, progress_.fragments == 1 ? "rounds" : "fragments' syncs")});
-    // All must register again, with or without other checkpoints.
-    for (auto& seat : seats_) seat = Seat(seat.site);
-    return;
-  }
-  progress_.members = site_names();
-  for (const auto& request : requests) {
-    progress_.first_sites.push_back({request.site, request.profile});
-  }
-  progress_.start_syncs = *start_syncs;
-  // Only the sites' checkpoints tell which sync of the round is next.
-  progress_.takes_any_sync = progress_.start_syncs > 0;
-  progress_.may_measure = !progress_.takes_any_sync;
-  open_sync(SyncId{});
-  for (const auto& seat : seats_) send(seat.connection, welcome(seat));
 }
 
 void Roster::open_sync(const SyncId& id) {
@@ -254,7 +228,8 @@ Welcome Roster::welcome(const Seat& seat) const {
           .start_syncs = progress_.start_syncs,
           .first_sites = progress_.first_sites,
           .min_sites = min_sites_,
-          .is_newcomer = is_newcomer};
+          .is_newcomer = is_newcomer,
+          .left = left_states_};
 }
 
 void Roster::on(Seat& seat, const RegisterMessage& message) {

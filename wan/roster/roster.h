@@ -2,10 +2,12 @@
 // state machine without sockets, threads or a clock. Every call is given the time and returns the
 // messages that are to be sent.
 //
-// A run has three phases: joining (until every named site and enough others have registered),
-// running (sync after sync, fragment by fragment and round by round: all arrive, go, all vote,
-// committed), over (every site has left or is lost). Every request may come twice and is then
-// answered again, as sites repeat what is not answered.
+// A run has three phases: joining, running (sync after sync, fragment by fragment and round by
+// round: all arrive, go, all vote, committed), over (every site has left or is lost). It begins
+// when every named site and enough others have registered, with the state that most of them have
+// (common_start). Those without it are newcomers. It begins without a named site if that one
+// cannot have a newer state, or does not come for nearly join_seconds and most others are there.
+// Every request may come twice and is then answered again, as sites repeat what is not answered.
 //
 // When a site is lost or leaves early, a new generation begins without it, and the open sync begins
 // anew among the others. They are told at once, and again whenever they ask in an older generation.
@@ -43,12 +45,13 @@
 #include <string>
 #include <vector>
 
+#include "wan/admission/common_start.h"
+#include "wan/admission/served_run.h"
 #include "wan/protocol/deadlines.h"
 #include "wan/protocol/protocol.h"
 #include "wan/roster/arrival_history.h"
 #include "wan/roster/open_sync.h"
 #include "wan/roster/roster_state.h"
-#include "wan/roster/served_run.h"
 
 namespace farstep::wan {
 
@@ -102,6 +105,10 @@ class Roster {
   const std::string& round_summary() const { return round_summary_; }
   // Returns the site that takes part over `connection`; empty if none does.
   std::string site_at(const std::string& connection) const;
+  // Which states of sites the run has left for another one when it began, in words; empty: none.
+  const std::string& left_states() const { return left_states_; }
+  // Returns the members with which the newest generation goes on.
+  const std::vector<std::string>& members() const { return progress_.members; }
   // How many values and waiting requests it keeps for the sites. It forgets them with the
   // generation that they are for, but for the values that were put before the first commit.
   std::size_t num_kept() const;
@@ -242,7 +249,13 @@ class Roster {
   void forget_late_states();
   // Sends the newcomers away if no member is left that could give them the state.
   void dismiss_newcomers();
-  void begin();
+  // Begins the run if all sites that it needs are there.
+  void begin_if_possible();
+  void begin(const CommonStart& start);
+  std::vector<RegisterMessage> requests_of_present() const;
+  // Whether the sites that are there have waited for the others for as long as they can.
+  bool have_waited_long() const;
+  bool has_majority(const CommonStart& start) const;
   void begin_generation(const std::string& change);
   Welcome welcome(const Seat& seat) const;
   bool is_member(const Seat& seat) const;
@@ -292,6 +305,8 @@ class Roster {
   void come_back(Seat& seat);
   // Begins a generation without a member. The open sync begins anew.
   void go_on_without(const Seat& seat, const std::string& reason);
+  // Says so if half of the sites or more are away; else empty.
+  std::string minority_text() const;
   void make_newcomer(Seat& seat, const std::string& reason);
   void end_early(const CoordinatorMessage& verdict, const std::string& failure);
 
@@ -331,6 +346,7 @@ class Roster {
   bool is_resting_ = false;       // nobody is heard of
   bool has_new_process_ = false;  // that waits for a member's place, while no member is there
   bool is_superseded_ = false;
+  std::string left_states_;  // for which the run has begun with another, in words
   std::string round_summary_;
   double now_seconds_ = 0;        // of the call that runs
   std::vector<Outgoing> outbox_;  // of the call that runs

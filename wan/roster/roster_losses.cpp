@@ -121,7 +121,20 @@ void Roster::go_on_without(const Seat& seat, const std::string& reason) {
   progress_.lost_reason = reason;
   progress_.lost_generation = progress_.generation + 1;
   progress_.joined_site.clear();
-  begin_generation(fmt::format("site {}: {}", seat.site, reason));
+  begin_generation(fmt::format("site {}: {}", seat.site, reason) + minority_text());
+}
+
+// The others may all live beyond a line that is cut, and train on.
+std::string Roster::minority_text() const {
+  std::vector<std::string> away;
+  for (const auto& seat : seats_) {
+    if (!is_present(seat) && !seat.loss.empty()) away.push_back(seat.site);
+  }
+  if (away.size() < progress_.members.size()) return "";
+  return fmt::format(
+      "; the run goes on with {}: the work of {} is not counted until they are back",
+      progress_.members.size() == 1 ? "one site alone" : "half of the sites or fewer",
+      fmt::join(away, ", "));
 }
 
 // A site has given up its place as a member and stays as a newcomer.

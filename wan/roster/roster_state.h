@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "wan/admission/served_run.h"
 #include "wan/protocol/protocol.h"
-#include "wan/roster/served_run.h"
 
 namespace farstep::wan {
 

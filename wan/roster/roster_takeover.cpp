@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "wan/roster/admission.h"
+#include "wan/admission/admission.h"
 #include "wan/roster/roster.h"
 
 namespace farstep::wan {

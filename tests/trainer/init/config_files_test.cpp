@@ -46,7 +46,7 @@ TEST_CASE("the files of a run with keys say where each site is reached, and no m
   CHECK(files[0].path == "mine/run.json");
   CHECK(files[0].content ==
         Json::parse(R"({"name": "mine", "sites": [{"name": "seoul"}, {"name": "lyon"},
-          {"name": "home"}], "model": {"preset": "150m"}, "data": {"sequence_length": 1024},
+          {"name": "home"}], "min_sites": 2, "model": {"preset": "150m"}, "data": {"sequence_length": 1024},
           "outer": {"rounds": 200, "learning_rate": 1.0, "momentum": 0.7},
           "plan": {"policy": "hybrid", "base_steps": 500, "base_batch": 64, "micro_batch": 8}})"));
   CHECK(files[1].content == Json::parse(R"({"name": "seoul", "run": "run.json",

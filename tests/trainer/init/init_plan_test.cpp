@@ -75,4 +75,9 @@ TEST_CASE("a plan that cannot become a run is refused in words of the command li
              Contains("cannot be called run"));
 }
 
+TEST_CASE("a run goes on with one of two sites, else with more than half") {
+  const std::vector<int64_t> expected = {1, 1, 2, 3, 3, 4, 4, 5};
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(least_sites_of(i + 1) == expected[i]);
+}
+
 }  // namespace farstep

@@ -19,11 +19,16 @@ TEST_CASE("the next steps are commands for every site, that copy no other site's
   CHECK_THAT(text, Contains("home: farstep doctor mine/home.json --peers"));
   CHECK_THAT(text, Contains("seoul: farstep train --config mine/seoul.json --resume=auto"));
   CHECK_THAT(text, Contains("mine/keys/authority.key"));
+  CHECK_THAT(text, Contains("min_sites 1. Only seoul"));
   plan.has_keys = false;
   CHECK_THAT(next_steps(plan, "mine"), !Contains("keys"));
   // A folder with a space is one word at both ends.
   CHECK_THAT(next_steps(plan, "my run"),
              Contains("tar -C 'my run' -cf - run.json") && Contains("'\\''my run'\\''"));
+  plan.sites.push_back({"lyon", "198.51.100.7", std::nullopt});
+  CHECK_THAT(next_steps(plan, "mine"), Contains("while 2 of the 3 are there"));
+  plan.sites = {{"seoul", "203.0.113.10", std::nullopt}};
+  CHECK_THAT(next_steps(plan, "mine"), !Contains("min_sites"));
 }
 
 }  // namespace farstep

@@ -155,6 +155,7 @@ class KeptCheckpoints : public Checkpoints {
   }
   void collect(Run&) override {}
   void finish(Run&) override {}
+  void leave_after(int64_t) override {}
 
   SavedRun saved;
   std::vector<int64_t> rounds;  // after which a checkpoint was made

@@ -23,6 +23,7 @@ class NoCheckpoints : public Checkpoints {
   void begin(Run&) override {}
   void collect(Run&) override {}
   void finish(Run&) override {}
+  void leave_after(int64_t) override {}
 };
 
 class NoValidation : public Validator {

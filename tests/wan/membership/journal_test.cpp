@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
 #include "tests/wan/roster/table.h"
@@ -51,15 +52,17 @@ TEST_CASE("a journal that is read is the one that was written") {
   CHECK(to_json(journal_state(fresh, sample.table.run, "the file")) == to_json(joining));
 }
 
-TEST_CASE("a journal with any byte changed or missing is refused with the way out") {
+TEST_CASE("a journal with any byte changed or missing is damaged, or none") {
   Sample sample;
   const auto text = journal_text(sample.state, sample.table.run);
+  const auto title_size = std::string("farstep coordinator journal 1 ").size();
   for (std::size_t i = 0; i < text.size(); ++i) {
     for (const int flip : {1, 0x20, 0x80}) {
       auto damaged = text;
       damaged[i] = static_cast<char>(damaged[i] ^ flip);
       const auto refusal = refusal_of(damaged, sample.table.run);
-      if (refusal.starts_with("the file: ") && refusal.find("delete it") < refusal.size()) continue;
+      const std::string expected = i < title_size ? "delete it" : "damaged";
+      if (refusal.starts_with("the file: ") && refusal.find(expected) < refusal.size()) continue;
       FAIL("byte " << i << " flipped by " << flip << ": '" << refusal << "'");
     }
     if (refusal_of(text.substr(0, i), sample.table.run).empty()) FAIL("cut at " << i);
@@ -111,8 +114,27 @@ TEST_CASE("a state that cannot be is refused even with the right checksum") {
   SECTION("generation 0") {
     run.progress.generation = 0;
   }
-  CHECK_THAT(refusal_of(journal_text(sample.state, sample.table.run), sample.table.run),
-             Catch::StartsWith("the file: ") && Catch::Contains("delete it"));
+  CHECK_THROWS_AS(
+      journal_state(journal_text(sample.state, sample.table.run), sample.table.run, "the file"),
+      DamagedJournal);
+}
+
+TEST_CASE("a damaged journal is set aside, and another one begins") {
+  const TemporaryFolder folder;
+  Sample sample;
+  auto text = journal_text(sample.state, sample.table.run);
+  text.back() = 'x';
+  write_file(folder / "journal", text);
+  LogCapture log;
+  {
+    Journal journal(folder / "journal", sample.table.run);
+    CHECK_FALSE(journal.start().run);
+    CHECK_THAT(log.text(), Catch::Contains("journal is damaged") &&
+                               Catch::Contains("journal.damaged") && Catch::Contains("--resume"));
+    CHECK(read_file(folder / "journal.damaged") == text);
+    journal.write(sample.state);
+  }
+  CHECK(Journal(folder / "journal", sample.table.run).start().run);
 }
 
 TEST_CASE("each start with a journal is a new term") {

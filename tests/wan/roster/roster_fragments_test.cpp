@@ -58,33 +58,25 @@ TEST_CASE("sites resume in the middle of a round from the newest sync that all h
   Table table({"a", "b"}, 3);
   auto a = registration("a");
   a.resume = Resume::kAlways;
-  a.resumable_syncs = {5, 3};
+  a.states = {{5, "aa"}, {3, "bb"}};
   auto b = registration("b");
   b.resume = Resume::kAlways;
-  SECTION("there is one") {
-    b.resumable_syncs = {5, 6};
-    table.receive("a", a);
-    const auto messages = table.receive("b", b);
-    REQUIRE(receivers<Welcome>(messages).size() == 2);
-    CHECK(std::get<Welcome>(messages[0].message).start_syncs == 5);
-    CHECK_THAT(only<ErrorMessage>(table.receive("a", VoteMessage{1, 2, 1, "bb"})).message,
-               Catch::Contains("where no site has arrived"));
-    const ArriveMessage arrival{1, 2, 2, {.fragments = 3}, "aa"};
-    CHECK(table.receive("a", arrival).empty());
-    only<ErrorMessage>(table.receive("b", ArriveMessage{1, 2, 1, {.fragments = 3}, "aa"}));
-    CHECK(receivers<Go>(table.receive("b", arrival)) == Names{"a", "b"});
-    table.receive("a", VoteMessage{1, 2, 2, "bb"});
-    table.receive("b", VoteMessage{1, 2, 2, "bb"});
-    CHECK(table.receive("a", ArriveMessage{1, 3, 0, {.fragments = 3}, "cc"}).empty());
-  }
-  SECTION("there is none") {
-    b.resumable_syncs = {4};
-    table.receive("a", a);
-    const auto messages = table.receive("b", b);
-    CHECK_THAT(std::get<RefusedMessage>(messages[0].message).message,
-               Catch::Contains("fragments' syncs done that all sites have a checkpoint of: a has "
-                               "[5, 3], b has [4]"));
-  }
+  b.states = {{5, "aa"}, {6, "cc"}};
+  table.receive("a", a);
+  const auto messages = table.receive("b", b);
+  REQUIRE(receivers<Welcome>(messages).size() == 2);
+  const auto& welcome = std::get<Welcome>(messages[0].message);
+  CHECK(welcome.start_syncs == 5);
+  CHECK_THAT(welcome.left, Catch::Contains("leaves that after 6 fragments' syncs of site b"));
+  CHECK_THAT(only<ErrorMessage>(table.receive("a", VoteMessage{1, 2, 1, "bb"})).message,
+             Catch::Contains("where no site has arrived"));
+  const ArriveMessage arrival{1, 2, 2, {.fragments = 3}, "aa"};
+  CHECK(table.receive("a", arrival).empty());
+  only<ErrorMessage>(table.receive("b", ArriveMessage{1, 2, 1, {.fragments = 3}, "aa"}));
+  CHECK(receivers<Go>(table.receive("b", arrival)) == Names{"a", "b"});
+  table.receive("a", VoteMessage{1, 2, 2, "bb"});
+  table.receive("b", VoteMessage{1, 2, 2, "bb"});
+  CHECK(table.receive("a", ArriveMessage{1, 3, 0, {.fragments = 3}, "cc"}).empty());
 }
 
 }  // namespace

@@ -75,40 +75,6 @@ TEST_CASE("who may not join is refused with the reason") {
   CHECK(late.is_temporary);
 }
 
-TEST_CASE("sites resume from the highest round that all have") {
-  Table table({"a", "b"});
-  auto a = registration("a");
-  a.resume = Resume::kAlways;
-  a.resumable_syncs = {4, 5};
-  auto b = registration("b");
-  b.resume = Resume::kAlways;
-  b.resumable_syncs = {3, 4};
-  table.receive("a", a);
-  const auto messages = table.receive("b", b);
-  REQUIRE(receivers<Welcome>(messages).size() == 2);
-  CHECK(std::get<Welcome>(messages[0].message).start_syncs == 4);
-  only<ErrorMessage>(table.receive("a", ballot(4)));
-  table.run_round(5);
-  only<ErrorMessage>(table.receive("a", arrival(1)));
-  CHECK(table.receive("a", arrival(6)).empty());
-}
-
-TEST_CASE("without a common round to resume from all are refused and may try again") {
-  Table table({"a", "b"});
-  auto a = registration("a");
-  a.resume = Resume::kAlways;
-  a.resumable_syncs = {1, 2};
-  auto b = registration("b");
-  b.resume = Resume::kAlways;
-  table.receive("a", a);
-  const auto messages = table.receive("b", b);
-  CHECK(receivers<RefusedMessage>(messages) == Names{"a", "b"});
-  CHECK_THAT(std::get<RefusedMessage>(messages[0].message).message,
-             Catch::Contains("a has [1, 2], b has []; copy the folder checkpoints of site a"));
-  CHECK_FALSE(table.roster.has_begun());
-  table.join();
-}
-
 TEST_CASE("a site that goes away while others join frees its place") {
   Table table({"a", "b"});
   table.receive("old", registration("a"));

@@ -97,6 +97,10 @@ void replace_folder_durably(const std::filesystem::path& staged,
   rename_durably(staged, target);
 }
 
+void set_aside(const std::filesystem::path& path) {
+  rename_durably(path, path.string() + ".damaged");
+}
+
 void remove_file_durably(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::remove(path, error);

@@ -25,6 +25,10 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 void replace_folder_durably(const std::filesystem::path& staged,
                             const std::filesystem::path& target);
 
+// Renames a file that is damaged to PATH.damaged, in place of an older one of that name, so that
+// its owner can go on without it. Throws DataError.
+void set_aside(const std::filesystem::path& path);
+
 // Removes a file, if it exists, and flushes its folder, so that a crash does not bring it back.
 // Throws DataError.
 void remove_file_durably(const std::filesystem::path& path);

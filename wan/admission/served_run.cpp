@@ -1,4 +1,4 @@
-#include "wan/roster/served_run.h"
+#include "wan/admission/served_run.h"
 
 #include <algorithm>
 

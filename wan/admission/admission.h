@@ -3,8 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "wan/protocol/protocol.h"
 
@@ -18,22 +16,12 @@ std::optional<std::string> objection_to_run(const RegisterMessage& newcomer, con
 std::optional<std::string> objection_to_facts(const RegisterMessage& newcomer,
                                               const RegisterMessage& registered);
 
-// Returns why a site cannot have the checkpoints that it offers; nullopt if it can.
-std::optional<std::string> objection_to_checkpoints(const RegisterMessage& newcomer);
+// Returns why a site cannot have the states that it offers; nullopt if it can.
+std::optional<std::string> objection_to_states(const RegisterMessage& newcomer);
 
 // Returns why the sites cannot begin together: one of them always resumes and the other never.
 // Returns nullopt if they can.
 std::optional<std::string> objection_to_resume(const RegisterMessage& newcomer,
                                                const RegisterMessage& registered);
-
-// Returns the number of completed syncs at which sites that fit each other start. If one of them
-// always resumes, it is the highest number that all can resume from, otherwise 0. A site without
-// any checkpoint begins anew beside sites that have done no sync. Returns nullopt if there is no
-// such number.
-std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites);
-
-// Returns why start_syncs_of() found nothing, with what each site has, and what to do. `unit` is
-// what the sites count, such as "rounds".
-std::string no_common_start_text(const std::vector<RegisterMessage>& sites, std::string_view unit);
 
 }  // namespace farstep::wan

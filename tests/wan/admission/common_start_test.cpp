@@ -1,0 +1,130 @@
+#include "wan/admission/common_start.h"
+
+#include "tests/support/catch.h"
+
+namespace farstep::wan {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names kThree = {"a", "b", "c"};
+
+// After so many syncs of these members.
+OfferedState state(int64_t syncs, Names members = kThree, const std::string& hash = "aa") {
+  return {.syncs = syncs, .theta_hash = hash, .members = std::move(members)};
+}
+
+RegisterMessage having(const std::string& name, std::vector<OfferedState> states,
+                       Resume resume = Resume::kAlways) {
+  RegisterMessage message;
+  message.site = name;
+  message.resume = resume;
+  message.states = std::move(states);
+  return message;
+}
+
+struct Row {
+  std::vector<std::vector<OfferedState>> states;  // of a, b, c
+  std::optional<int64_t> syncs;
+  Names members;
+  bool is_newest_of_all = false;
+  bool leaves_some = false;
+};
+
+void check(const Row& row, int64_t least_sites) {
+  std::vector<RegisterMessage> sites;
+  for (const auto& states : row.states) {
+    sites.push_back(having(std::string(1, static_cast<char>('a' + sites.size())), states));
+  }
+  const auto start = common_start_of(sites, least_sites, "rounds");
+  REQUIRE(start.has_value() == row.syncs.has_value());
+  if (!start) return;
+  CHECK(start->state.syncs == row.syncs);
+  CHECK(start->members == row.members);
+  CHECK(start->is_newest_of_all == row.is_newest_of_all);
+  CHECK(!start->left.empty() == row.leaves_some);
+}
+
+}  // namespace
+
+TEST_CASE("sites begin with the newest state that most of those have that took part in it") {
+  const Names two = {"a", "b"};
+  const std::vector<Row> table = {
+      {{{state(7, {"a"})}}, 7, {"a"}, true},
+      // All stopped at once, and one of them before its newest checkpoint was written.
+      {{{state(6, two), state(5, two)}, {state(5, two), state(4, two)}}, 5, two, false, true},
+      {{{state(6), state(5)}, {state(6), state(5)}, {state(5), state(4)}}, 6, two},
+      {{{state(6), state(5)}, {state(5), state(4)}, {state(5)}}, 5, kThree, false, true},
+      // Two have gone on without the third.
+      {{{state(6, two), state(5, two)}, {state(6, two), state(5, two)}, {state(1), state(0)}},
+       6,
+       two,
+       true},
+      {{{state(6, two)}, {state(6, two)}}, 6, two, true},  // and it is not there
+      // A disk is new, or its checkpoints are damaged.
+      {{{state(6)}, {state(6)}, {}}, 6, two},
+      {{{state(6, two)}, {}}, 6, {"a"}},
+      // One went on alone, and the others do not know.
+      {{{state(3)}, {state(3)}, {state(6, {"c"})}}, 6, {"c"}, true},
+      {{{state(3)}, {state(3)}}, 3, two},
+      // Of an older version, which does not say who took part.
+      {{{state(6, {})}, {state(6, {})}, {state(5, {})}}, 6, two},
+      {{{state(6, {})}, {state(5, {})}, {state(5, {}), state(4, {})}}, 5, {"b", "c"}, false, true},
+      {{{}, {}}, std::nullopt, {}},
+  };
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    CAPTURE(i);
+    for (const int64_t least_sites : {1, 3}) check(table[i], least_sites);
+  }
+}
+
+TEST_CASE("without a majority the newest state counts that enough sites have, then the newest") {
+  const Names four = {"a", "b", "c", "d"};
+  // Each has another one, but for two.
+  const std::vector<std::vector<OfferedState>> states = {
+      {state(8, four)}, {state(7, four)}, {state(7, four)}};
+  check({states, 8, {"a"}}, 1);
+  check({states, 7, {"b", "c"}, false, true}, 2);
+  check({states, 8, {"a"}}, 3);
+}
+
+TEST_CASE("states after as many syncs are equal only with equal weights") {
+  check({{{state(5)}, {state(5, kThree, "bb")}, {state(5)}}, 5, {"a", "c"}, false, true}, 1);
+}
+
+TEST_CASE("the text says what is taken and what is left") {
+  const auto start = common_start_of({having("a", {state(6), state(5)}), having("b", {state(5)}),
+                                      having("c", {state(5), state(5, {"c"}, "bb")})},
+                                     1, "rounds");
+  REQUIRE(start);
+  CHECK(start->left ==
+        "the run begins with the state after 5 rounds of site a, b, c, and leaves that after 6 "
+        "rounds of site a, that after 5 rounds, with other weights, of site c");
+}
+
+TEST_CASE("sites that have done no sync begin anew together") {
+  const auto anew = [](const std::vector<RegisterMessage>& sites) {
+    const auto start = common_start_of(sites, 1, "rounds");
+    return start && start->state.syncs == 0 && start->members.size() == sites.size();
+  };
+  const std::vector<OfferedState> none = {state(0)}, two = {state(2)};
+  CHECK(anew({having("a", none), having("b", {}), having("c", {})}));
+  CHECK(anew({having("a", two, Resume::kNever), having("b", {}, Resume::kNever)}));
+  CHECK(anew({having("a", {}, Resume::kAuto), having("b", {}, Resume::kNever)}));
+  CHECK(anew({having("a", {}, Resume::kAuto), having("b", none)}));
+  // Two syncs count more than a fresh start.
+  CHECK_FALSE(anew({having("a", {}, Resume::kAuto), having("b", two)}));
+  // Was told to resume, and cannot.
+  CHECK_FALSE(common_start_of({having("a", {}, Resume::kAuto), having("b", {})}, 1, "rounds"));
+}
+
+TEST_CASE("sites may offer very many checkpoints each") {
+  std::vector<OfferedState> low, high;
+  for (int64_t syncs = 0; syncs < 100'000; ++syncs) {
+    low.push_back(state(syncs, {"a", "b"}));
+    high.push_back(state(99'999 + syncs, {"a", "b"}));
+  }
+  CHECK(common_start_of({having("a", low), having("b", high)}, 1, "rounds")->state.syncs == 99'999);
+}
+
+}  // namespace farstep::wan

@@ -1,0 +1,39 @@
+// The state with which a run begins: that of the sites' checkpoints which most of them can go on
+// from. A vote of the sites that are there. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wan/protocol/protocol.h"
+
+namespace farstep::wan {
+
+struct CommonStart {
+  // What all members have; after no syncs they begin anew, and the other fields say nothing of it.
+  OfferedState state;
+  // Sites that have it. The others that are there begin as newcomers.
+  std::vector<std::string> members;
+  // More than half of the sites that took part in the state have it: no others can begin with
+  // another one.
+  bool has_majority = false;
+  // All of them have it, and nobody has a newer one. So a site that is away has none either.
+  bool is_newest_of_all = false;
+  std::string left;  // which states are left for this one, in words; empty if none are
+};
+
+// Returns the state with which `sites`, which fit each other and have different names, begin. If
+// none of them always resumes, it is none: all begin anew. So do sites without any checkpoint
+// beside others that have done no sync.
+//
+// Otherwise it is the newest state that a majority of the sites that took part in it have. If
+// there is none, the newest that `least_sites` have, and else the newest of all. States are equal
+// by number of syncs and checksum. `unit` is what the sites count, such as "rounds". Returns
+// nullopt if no site has a state.
+std::optional<CommonStart> common_start_of(const std::vector<RegisterMessage>& sites,
+                                           int64_t least_sites, std::string_view unit);
+
+}  // namespace farstep::wan
