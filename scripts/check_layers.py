@@ -51,7 +51,7 @@ MAY_INCLUDE = {
     "heterogeneity/plan": "base config schedule codec link outer_optimizer knowledge policy",
     "heterogeneity/simulate": "base system config telemetry schedule codec link outer_optimizer knowledge policy "
     "plan",
-    "wan/sockets": "base",
+    "wan/sockets": "base system",
     "wan/transport": "base config sockets",
     "wan/transport/gloo": "base sockets transport",
     "wan/secure": "base system sockets",
@@ -93,7 +93,7 @@ MAY_INCLUDE = {
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
     "trainer/watch": "base system config telemetry account report sockets",
     "trainer/launch": "base system config settings telemetry account watch link checkpoint",
-    "trainer/probe": "base processor config data tokens images settings knowledge profile sockets model matmul llama "
+    "trainer/probe": "base processor system config data tokens images settings knowledge profile sockets model matmul llama "
     "language convnet tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",

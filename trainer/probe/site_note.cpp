@@ -2,8 +2,8 @@
 #include "trainer/probe/site_note.h"
 
 #include "trainer/base/error.h"
+#include "trainer/base/system/printable.h"
 #include "trainer/config/strict_json.h"
-#include "wan/sockets/stranger_log.h"
 
 namespace farstep {
 
@@ -30,7 +30,7 @@ SiteNote read_note(const std::string& site, const std::string& text) {
     return note;
   } catch (const DataError& error) {
     throw PeerError(site, fmt::format("what {} tells of its links cannot be read: {}", site,
-                                      wan::printable(error.what(), kLongestReason)));
+                                      printable(error.what(), kLongestReason)));
   }
 }
 

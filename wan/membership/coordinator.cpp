@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/base/system/printable.h"
 
 namespace farstep::wan {
 

@@ -4,6 +4,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "trainer/base/system/printable.h"
+
 namespace farstep::wan {
 
 namespace {
@@ -13,19 +15,6 @@ constexpr double kQuietSeconds = 10;
 constexpr std::size_t kMostCharacters = 300;
 
 }  // namespace
-
-std::string printable(std::string_view text, std::size_t most) {
-  constexpr std::string_view kCut = "...";
-  std::string shown;
-  for (const char character : text) {
-    const bool is_plain = character >= ' ' && character <= '~';
-    const auto next = is_plain ? std::string(1, character)
-                               : fmt::format("\\x{:02x}", static_cast<unsigned char>(character));
-    if (shown.size() + next.size() > most) return shown.substr(0, most - kCut.size()).append(kCut);
-    shown += next;
-  }
-  return shown;
-}
 
 void StrangerLog::warn(std::string_view kind, std::string_view text) {
   // Before the entry is looked up: a kind that was quiet long enough counts as new.

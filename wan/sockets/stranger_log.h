@@ -15,9 +15,6 @@
 
 namespace farstep::wan {
 
-// Returns `text` with every byte that is no printable ASCII as \xNN, cut to `most` characters.
-std::string printable(std::string_view text, std::size_t most);
-
 class StrangerLog {
  public:
   // `who` is the part that logs. `clock` must outlive the log.
