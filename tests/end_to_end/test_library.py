@@ -175,7 +175,7 @@ class Library(ClusterTest):
         for given, reason in [
                 ((None, own), "run is NULL"),
                 ((run, own, 0), "0 values"),
-                ((b"{", own), "run: is not JSON"),
+                ((b"{", own), "run: not valid JSON"),
                 ((b'{"name": "a", "name": "b"}', own), "run: member 'name' stands twice"),
                 (({"name": "own"}, own), "run: sites: is missing"),
                 ((run | {"sites": []}, own), "run: sites: has 0 entries"),

@@ -73,8 +73,6 @@ class HeaderReader {
       header_ = parse_strictly<json>({text, length}, {.members = kMaxHeaderBytes});
     } catch (const DataError& error) {
       fail(kLengthBytes, fmt::format("the header is refused: {}", error.what()));
-    } catch (const json::exception& error) {
-      fail(kLengthBytes, fmt::format("the header is not valid JSON: {}", error.what()));
     }
     if (!header_.is_object()) fail(kLengthBytes, "the header is not a JSON object");
   }

@@ -92,8 +92,6 @@ Json load_json(const std::filesystem::path& file) {
     return parse_strictly<Json>(text);
   } catch (const Error& error) {
     throw ConfigError(fmt::format("{}: {}", file.string(), error.what()));
-  } catch (const Json::exception& error) {
-    throw ConfigError(fmt::format("{}: not valid JSON: {}", file.string(), error.what()));
   }
 }
 

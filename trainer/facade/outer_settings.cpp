@@ -19,8 +19,6 @@ Json parse(std::string_view text, const char* source) {
     return parse_strictly<Json>(text);
   } catch (const DataError& error) {
     throw ConfigError(fmt::format("{}: {}", source, error.what()));
-  } catch (const Json::exception& error) {
-    throw ConfigError(fmt::format("{}: is not JSON: {}", source, error.what()));
   }
 }
 

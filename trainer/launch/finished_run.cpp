@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/checkpoint_folder.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/train_state.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
@@ -35,7 +36,7 @@ void take_saved_run(const CheckpointEntry& entry, FinishedRun& finished) {
     finished.rounds = saved.at("outer").at("rounds").get<int64_t>();
     finished.join_seconds = saved.at("deadlines").at("join_seconds").get<double>();
   } catch (const Json::exception& error) {
-    throw DataError(fmt::format("{}: run.json: {}", entry.folder.string(), error.what()));
+    throw DataError(fmt::format("{}: run.json: {}", entry.folder.string(), json_fault(error)));
   }
 }
 

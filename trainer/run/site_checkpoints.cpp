@@ -15,6 +15,7 @@
 #include "trainer/base/error.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
+#include "trainer/config/strict_json.h"
 #include "trainer/model/matmul/product_choice.h"
 
 namespace farstep {
@@ -35,7 +36,8 @@ std::vector<std::string> members_of(const Json& run_config, const CheckpointEntr
   try {
     for (const auto& site : run_config.at("sites")) names.push_back(site.at("name"));
   } catch (const Json::exception& error) {
-    throw DataError(fmt::format("{}: run.json: sites: {}", resumed.folder.string(), error.what()));
+    throw DataError(
+        fmt::format("{}: run.json: sites: {}", resumed.folder.string(), json_fault(error)));
   }
   return names;
 }

@@ -1,5 +1,7 @@
 // Damage of every byte: it is noticed, or does no harm.
 
+#include <algorithm>
+
 #include "tests/support/catch.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/temporary_folder.h"
@@ -71,4 +73,9 @@ TEST_CASE("whatever byte of a checkpoint is flipped it is skipped or loads equal
     write_file(file, whole);
   }
   CHECK(resumable_checkpoints(root.path()).size() == 1);
+  // The warnings name the damage, and stay text: a log with other bytes is a binary file to grep.
+  const auto log = quiet.text();
+  CHECK_THAT(log, Catch::Contains("not valid JSON"));
+  CHECK(std::ranges::all_of(
+      log, [](char byte) { return byte == '\n' || (byte >= ' ' && byte <= '~'); }));
 }

@@ -4,6 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
+#include "trainer/base/system/printable.h"
 
 using namespace farstep;
 using Catch::Contains;
@@ -43,6 +44,16 @@ TEST_CASE("what is not JSON is a ConfigError with file and place") {
                           "{\"a\":\"\xFF\"}", "{\"a\":1e999}", "{\"a\":NaN}"}) {
     INFO(bad);
     CHECK_THAT(refuse(bad), Contains("f.json: not valid JSON"));
+  }
+  // No byte of the file comes into a log that is no printable text, and not much of it.
+  for (int byte = 1; byte < 256; ++byte) {
+    for (const auto* place : {"\"x", "x", "{\"a", "[1e", "tru"}) {
+      const auto text = place + std::string(1, static_cast<char>(byte)) + std::string(5000, 'y');
+      const auto refusal = refuse(text);
+      INFO(text.substr(0, 8));
+      CHECK_THAT(refusal, Contains("f.json: not valid JSON: "));
+      CHECK(refusal == printable(refusal, folder.path().string().size() + 300));
+    }
   }
   CHECK_THAT(refuse("{\n\"a\": x}"), Contains("line 2, column 6"));
   CHECK_THAT(refuse(R"({"a":1,"b":2,"a":1})"), Contains("f.json: member 'a' stands twice"));

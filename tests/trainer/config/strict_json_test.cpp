@@ -41,6 +41,30 @@ TEST_CASE("text of others is read into the struct that it describes") {
   CHECK(message.count == 3);
 }
 
+TEST_CASE("text that is not JSON is refused in printable words that are short") {
+  const auto fault_of = [](const std::string& text) {
+    try {
+      parse_strictly<nlohmann::json>(text);
+    } catch (const DataError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK_THAT(fault_of("{\"a\": 1,\n}"),
+             StartsWith("not valid JSON: parse error at line 2, column 1: ") && Contains("'}'"));
+  CHECK_THAT(fault_of("{\"a\": \"\xc3\x28\"}"), Contains(R"(\xc3()"));
+  CHECK(fault_of("[" + std::string(100'000, '9') + "e99999]").size() < 250);
+  CHECK(fault_of("{\"a\": 1}").empty());
+  // What is asked of JSON that does not have it.
+  try {
+    Json::object().at(std::string(1000, '\xff'));
+    FAIL("it is there");
+  } catch (const Json::exception& error) {
+    CHECK_THAT(json_fault(error), StartsWith(R"(key '\xff)"));
+    CHECK(json_fault(error).size() == 200);
+  }
+}
+
 TEST_CASE("text of others that does not fit is refused as data, with its name and the place") {
   CHECK_THAT(refusal_of(""), StartsWith("the message is not JSON at byte 1"));
   CHECK_THAT(refusal_of(R"({"name": "a")"), StartsWith("the message is not JSON at byte "));
