@@ -32,7 +32,7 @@ Coordinator::Coordinator(const std::string& endpoint, ServedRun run, const Deadl
       knows_visitors_(visitors != nullptr),
       strangers_("coordinator", clock),
       records_(std::move(records)),
-      journal_(journal.empty() ? nullptr : std::make_unique<Journal>(journal, run_)),
+      journal_(journal.empty() ? nullptr : std::make_unique<KeptJournal>(journal, run_, clock)),
       roster_(std::make_unique<Roster>(
           run_, deadlines_, journal_ ? journal_->start() : RosterState{}, clock.unix_seconds())),
       socket_(ControlSocket::Role::kCoordinator, endpoint, deadlines, std::move(visitors)),
@@ -51,7 +51,7 @@ Coordinator::~Coordinator() {
 
 // The sites must not hear of a term before it is on disk.
 std::thread Coordinator::begin() {
-  if (journal_) journal_->write(roster_->state());
+  if (journal_) journal_->begin(roster_->state());
   return std::thread([this] { run(); });
 }
 
@@ -152,39 +152,14 @@ void Coordinator::forget_run(const std::string& reason) {
 
 // What the answers depend on is on disk before they leave.
 void Coordinator::answer(const std::vector<Outgoing>& messages) {
-  if (journal_) save();
+  if (journal_) journal_->save(roster_->state());
   deliver(messages);
-}
-
-// The run is worth more than its journal. An old journal is worse than none: a coordinator that
-// goes on from it does not know what its sites know.
-void Coordinator::save() {
-  try {
-    journal_->write(roster_->state());
-    if (!is_journal_whole_) spdlog::info("coordinator: the journal is written again");
-    is_journal_whole_ = true;
-  } catch (const DataError& error) {
-    if (is_journal_whole_) {
-      spdlog::error("coordinator: {}; until it can be written, the run ends with this process",
-                    error.what());
-      remove_journal();
-    }
-    is_journal_whole_ = false;
-  }
 }
 
 // Of a run that is over, nothing is to go on.
 void Coordinator::finish() {
   if (!journal_) return;
-  if (roster_->is_over() || !roster_->failure().empty()) remove_journal();
-}
-
-void Coordinator::remove_journal() {
-  try {
-    journal_->remove();
-  } catch (const DataError& error) {
-    spdlog::error("coordinator: {}; delete it, as it is old", error.what());
-  }
+  if (roster_->is_over() || !roster_->failure().empty()) journal_->remove();
 }
 
 namespace {

@@ -70,9 +70,7 @@ class Coordinator {
   void forget_run(const std::string& reason);
   // Writes the journal, then sends.
   void answer(const std::vector<Outgoing>& messages);
-  void save();
   void finish();
-  void remove_journal();
   void deliver(std::vector<Outgoing> messages);
   void publish();
 
@@ -81,10 +79,9 @@ class Coordinator {
   const Deadlines deadlines_;
   const double tick_seconds_;
   const bool knows_visitors_;
-  StrangerLog strangers_;  // used by the thread only, as the next five
+  StrangerLog strangers_;  // used by the thread only, as the next four
   RecordsFolder records_;
-  const std::unique_ptr<Journal> journal_;  // null without one
-  bool is_journal_whole_ = true;            // the last write succeeded
+  const std::unique_ptr<KeptJournal> journal_;  // null without one
   std::unique_ptr<Roster> roster_;
   ControlSocket socket_;  // but wake() is called by others too
   const std::string endpoint_;

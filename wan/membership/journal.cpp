@@ -22,6 +22,8 @@ namespace {
 
 // The first line: this and the checksum of the rest. The number is the version of the format.
 constexpr std::string_view kTitle = "farstep coordinator journal 1 ";
+// A disk that is full again and again within it has been full all the time, as a reader sees it.
+constexpr double kCalmSeconds = 60;
 
 struct Content {
   std::string run;
@@ -151,6 +153,34 @@ void Journal::write(const RosterState& state) {
 void Journal::remove() {
   written_.clear();
   remove_file_durably(file_);
+}
+
+// The old journal is removed each time, so the next write may find the room that it had.
+void KeptJournal::save(const RosterState& state) {
+  try {
+    journal_.write(state);
+  } catch (const DataError& error) {
+    const bool is_news = !failed_seconds_;
+    failed_seconds_ = clock_.now_seconds();
+    if (is_news) {
+      spdlog::error("coordinator: {}; until it can be written, the run ends with this process",
+                    error.what());
+    }
+    remove_and_tell(is_news);
+    return;
+  }
+  if (!failed_seconds_ || clock_.now_seconds() - *failed_seconds_ < kCalmSeconds) return;
+  spdlog::info("coordinator: the journal is written again, without a fault for {:.0f} s",
+               kCalmSeconds);
+  failed_seconds_.reset();
+}
+
+void KeptJournal::remove_and_tell(bool tells_fault) {
+  try {
+    journal_.remove();
+  } catch (const DataError& error) {
+    if (tells_fault) spdlog::error("coordinator: {}; delete it, as it is old", error.what());
+  }
 }
 
 }  // namespace farstep::wan

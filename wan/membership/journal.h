@@ -5,9 +5,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "trainer/base/clock.h"
 #include "trainer/base/error.h"
 #include "wan/admission/served_run.h"
 #include "wan/roster/roster_state.h"
@@ -54,6 +57,36 @@ class Journal {
   int lock_ = -1;  // descriptor of the lock file beside it
   RosterState start_;
   std::string written_;  // the content of the file
+};
+
+// The journal of a coordinator that serves on when the disk takes no more: the run is worth more
+// than its journal. Then there is none, as an old one is worse: a coordinator that goes on from it
+// does not know what its sites know. Logs a line when that begins, and one when no write has failed
+// for a minute, however often a nearly full disk takes a write in between.
+//
+// Not thread-safe.
+class KeptJournal {
+ public:
+  // Takes the journal as Journal does. `clock` must outlive it.
+  KeptJournal(std::filesystem::path file, ServedRun run, const Clock& clock)
+      : journal_(std::move(file), std::move(run)), clock_(clock) {}
+
+  // Returns the state to start with.
+  const RosterState& start() const { return journal_.start(); }
+  // Writes the first state. Throws DataError: a journal that cannot be written at the start never
+  // protects the run.
+  void begin(const RosterState& state) { journal_.write(state); }
+  // Writes the state. To be called at least every few seconds, also with the same state.
+  void save(const RosterState& state);
+  // Removes the file, of a run with which nothing is to go on.
+  void remove() { remove_and_tell(true); }
+
+ private:
+  void remove_and_tell(bool tells_fault);
+
+  Journal journal_;
+  const Clock& clock_;
+  std::optional<double> failed_seconds_;  // when a write failed last; nothing: all is well
 };
 
 }  // namespace farstep::wan

@@ -1,8 +1,11 @@
 #include "wan/membership/journal.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
@@ -188,4 +191,81 @@ TEST_CASE("a refused journal stays as it is and is free again") {
                       Catch::Contains((folder / "journal").string()));
   }
   CHECK(read_file(folder / "journal") == "farstep");
+}
+
+namespace {
+
+// A kept journal, and a disk that takes it or does not.
+struct Keeper {
+  void save() { journal.save(sample.state); }
+  // A state that has to be written.
+  void save_another() {
+    ++sample.state.run->progress.generation;
+    save();
+  }
+  // The temporary file cannot be written where a folder is.
+  void fill_disk() { std::filesystem::create_directory(partial); }
+  void free_disk() { std::filesystem::remove(partial); }
+  // How many lines the log has got since the last call.
+  std::ptrdiff_t new_lines() {
+    const auto text = log.text();
+    const auto lines = std::ranges::count(text, '\n');
+    return lines - std::exchange(seen_lines, lines);
+  }
+
+  TemporaryFolder folder;
+  std::filesystem::path file = folder / "journal", partial = folder / "journal.partial";
+  Sample sample;
+  FakeClock clock;
+  KeptJournal journal{file, sample.table.run, clock};
+  LogCapture log;
+  std::ptrdiff_t seen_lines = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a journal that a nearly full disk takes now and then is logged twice in all") {
+  Keeper keeper;
+  keeper.save();
+  CHECK(std::filesystem::exists(keeper.file));
+  for (int i = 0; i < 50; ++i) {
+    keeper.fill_disk();
+    keeper.clock.advance(1);
+    keeper.save_another();
+    CHECK_FALSE(std::filesystem::exists(keeper.file));  // an old one is worse than none
+    keeper.save();  // the same state, which is still not on the disk
+    CHECK_FALSE(std::filesystem::exists(keeper.file));
+    keeper.free_disk();
+    keeper.clock.advance(1);
+    keeper.save();
+    CHECK(journal_state(read_file(keeper.file), keeper.sample.table.run, "the file")
+              .run->progress.generation == keeper.sample.state.run->progress.generation);
+    CHECK(keeper.new_lines() == (i == 0 ? 1 : 0));
+  }
+  CHECK_THAT(keeper.log.text(), Catch::Contains("journal.partial: cannot be written") &&
+                                    Catch::Contains("the run ends with this process"));
+  keeper.clock.advance(58);
+  keeper.save();
+  CHECK(keeper.new_lines() == 0);
+  keeper.clock.advance(1);
+  keeper.save();
+  CHECK(keeper.new_lines() == 1);
+  CHECK_THAT(keeper.log.text(), Catch::Contains("written again"));
+  keeper.save_another();
+  CHECK(keeper.new_lines() == 0);
+  // A fault after that is news.
+  keeper.fill_disk();
+  keeper.save_another();
+  CHECK(keeper.new_lines() == 1);
+}
+
+TEST_CASE("a journal that can neither be written nor removed says so once") {
+  Keeper keeper;
+  keeper.fill_disk();
+  // A folder with a file in it, in the journal's place.
+  std::filesystem::create_directory(keeper.file);
+  write_file(keeper.file / "x", "");
+  for (int i = 0; i < 10; ++i) keeper.save_another();
+  CHECK(keeper.new_lines() == 2);
+  CHECK_THAT(keeper.log.text(), Catch::Contains("delete it, as it is old"));
 }
