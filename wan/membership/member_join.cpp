@@ -61,8 +61,8 @@ std::string Member::obstacle_to_joining() const {
   const std::lock_guard lock(mutex_);
   if (is_coordinator_silent()) {
     return fmt::format(
-        "coordinator at {} does not answer; is it running, is its port open, and do "
-        "both sides have network.keys, or neither?",
+        "coordinator at {} does not answer; is it running (it ends with its run), is its port "
+        "open, and do both sides have network.keys, or neither?",
         coordinator_locked());
   }
   if (missing_.empty() && current_ > 0) {

@@ -177,11 +177,16 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
   }
   // Without this site the others cannot go on, so there is no run that it could come back to.
   const bool ends_with_first_loss = pause_seconds_ == 0 && min_sites_ == run_.most_sites();
-  if (verdict_ || is_over() || (has_begun() && ends_with_first_loss)) {
-    return temporary(fmt::format(
-        "the run has begun; site {} cannot join it; when the other sites have ended, start all of "
-        "them with --resume",
-        message.site));
+  const auto* const way_on = "when the other sites have ended, start all of them with --resume";
+  if (verdict_) return temporary(fmt::format("the run is over: {}; {}", failure(), way_on));
+  if (is_over()) {
+    return temporary(
+        "the run is over: its sites have done all rounds and left; to train on, raise outer.rounds "
+        "and start all of them with --resume");
+  }
+  if (has_begun() && ends_with_first_loss) {
+    return temporary(
+        fmt::format("the run has begun; site {} cannot join it; {}", message.site, way_on));
   }
   if (has_begun() && message.generation > 0) {
     return RefusedMessage{

@@ -114,6 +114,7 @@ void Roster::hear(Seat& seat) {
 }
 
 bool Roster::may_come_back(const std::string& site) const {
+  if (verdict_) return false;  // nobody comes back to a run that is over
   const Seat* seat = seat_of_site(site);
   if (seat == nullptr && !run_.is_open()) return false;
   return is_resting_ || (pause_ && !has_present_member()) ||

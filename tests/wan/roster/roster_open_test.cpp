@@ -81,6 +81,26 @@ TEST_CASE("an open run takes a name only if it can be one, and a closed run none
              Contains("not in the run, whose sites are a, b"));
 }
 
+TEST_CASE("a site that comes after the end of an open run hears how the run ended") {
+  auto done = open_table(1, {});
+  done.receive("a", registration("a"));
+  done.receive("a", arrival(1));
+  done.receive("a", ballot(1));
+  done.receive("a", LeaveMessage{});
+  REQUIRE(done.roster.is_over());
+  const auto late = only<RefusedMessage>(done.receive("b", registration("b")));
+  CHECK_THAT(late.message, Contains("the run is over: its sites have done all rounds and left") &&
+                               Contains("raise outer.rounds"));
+  CHECK(late.is_temporary);
+
+  auto failed = open_table(1, {});
+  failed.receive("a", registration("a"));
+  failed.receive("a", LeaveMessage{Outcome::kFailed, "no disk"});
+  CHECK_THAT(only<RefusedMessage>(failed.receive("b", registration("b"))).message,
+             Contains("the run is over: site a: it left the run: failed: no disk") &&
+                 Contains("--resume"));
+}
+
 TEST_CASE("a site that was left behind hears so, though the run does not name it") {
   auto table = with_c();
   table.pass(10, {"a", "b"});
