@@ -6,7 +6,6 @@ router. Each site has a file system view with its own settings of ssh, and Seoul
 commands of a page find what they would find at two real sites. Needs root.
 """
 
-import json
 import os
 import shlex
 import shutil
@@ -14,9 +13,10 @@ import signal
 import subprocess
 from pathlib import Path
 
-from cluster import REPOSITORY, wait_until
+from cluster import wait_until
+from lab import Lab
+from lab import obstacle as obstacle_to_lab
 
-WAN_LAB = REPOSITORY / "scripts" / "wan_lab"
 PROGRAMS = ("nft", "ip", "sshd", "ssh", "scp", "ssh-keygen", "nsenter", "unshare")
 SUBNET, SEOUL = "203.0.113.0", "203.0.113.1"  # the lab's first site; its second one is the router
 ROUTER, LYON = "192.168.1.1", "192.168.1.2"
@@ -60,12 +60,8 @@ Subsystem sftp internal-sftp -d {home}
 
 def obstacle() -> str:
     """What this machine lacks for such an internet; empty: nothing."""
-    if os.geteuid() != 0:
-        return "network namespaces need root"
-    if not Path("/dev/net/tun").exists():
-        return "there is no /dev/net/tun"
     missing = [program for program in PROGRAMS if not shutil.which(program)]
-    return f"there is no {', '.join(missing)}" if missing else ""
+    return obstacle_to_lab() or (f"there is no {', '.join(missing)}" if missing else "")
 
 
 class Site:
@@ -165,7 +161,9 @@ class Internet:
         self.opened: list = []
         self.processes: list[subprocess.Popen] = []
         try:
-            holders = self.start_lab("--rate", rate, "--rtt", round_trip)
+            self.lab = self.open(Lab(folder / "lab", "--sites", "2", "--subnet", SUBNET,
+                                     "--rate", rate, "--rtt", round_trip))
+            holders = self.lab.holders
             self.router = ["nsenter", f"--net=/proc/{holders[1]}/ns/net"]
             self.seoul = self.open(
                 Site("seoul", folder, ["nsenter", f"--net=/proc/{holders[0]}/ns/net"]))
@@ -175,18 +173,6 @@ class Internet:
         except BaseException:
             self.close()
             raise
-
-    def start_lab(self, *options: str) -> list[int]:
-        """Starts a lab of two sites; returns the processes that hold their namespaces."""
-        with open(self.folder / "lab.txt", "w", encoding="utf-8") as log:
-            lab = subprocess.Popen([WAN_LAB, "up", "--folder", self.folder / "lab", "--sites", "2",
-                                    "--subnet", SUBNET, *options], stderr=log)
-        self.processes.append(lab)
-        file = self.folder / "lab" / "lab.json"
-        wait_until(lambda: file.exists() or lab.poll() is not None, 20, "a lab")
-        if lab.poll() is not None:
-            raise AssertionError((self.folder / "lab.txt").read_text(encoding="utf-8"))
-        return [site["pid"] for site in json.loads(file.read_text(encoding="utf-8"))["sites"]]
 
     def open(self, part):
         """Notes what close() is to close."""
@@ -234,9 +220,7 @@ class Internet:
 
     def counters(self) -> dict:
         """What passed the lab's links so far."""
-        done = subprocess.run([WAN_LAB, "counters", "--folder", self.folder / "lab"],
-                              capture_output=True, text=True, timeout=10, check=True)
-        return json.loads(done.stdout)
+        return self.lab.control("counters")
 
     def close(self):
         """Ends everything, the last opened first."""

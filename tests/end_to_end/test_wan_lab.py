@@ -10,50 +10,33 @@ import sys
 import unittest
 from pathlib import Path
 
-from cluster import FARSTEP, REPOSITORY, Cluster, ClusterTest, farstep, wait_until
+from cluster import FARSTEP, Cluster, ClusterTest, farstep, wait_until
+from lab import WAN_LAB, Lab, obstacle
 from measured import Figure, near, within_tries
 
-WAN_LAB = REPOSITORY / "scripts" / "wan_lab"
 TRAFFIC = Path(__file__).resolve().parent / "wan_traffic.py"
 PORT = 5000
-START_SECONDS = 20
 
 
 def setUpModule():
     """A lab needs root and TUN devices."""
-    obstacle = ("network namespaces need root" if os.geteuid() != 0 else
-                "there is no /dev/net/tun" if not Path("/dev/net/tun").exists() else "")
-    if obstacle:
-        raise unittest.SkipTest(obstacle)
+    if lacks := obstacle():
+        raise unittest.SkipTest(lacks)
 
 
 class LabTest(ClusterTest):
     """A test with a lab of its own."""
 
-    def start_lab(self, *options: str, verb: str = "up") -> subprocess.Popen:
-        """Starts a lab in the test's folder and waits for its sites."""
-        self.lab_folder = self.folder / "lab"
-        lab = subprocess.Popen([WAN_LAB, verb, "--folder", self.lab_folder, *options],
-                               stderr=subprocess.PIPE, text=True)
-        self.processes.append(lab)
-        self.addCleanup(lab.stderr.close)
-        self.lab_file = self.lab_folder / "lab.json"
-        wait_until(lambda: self.lab_file.exists() or lab.poll() is not None, START_SECONDS, "a lab")
-        self.assertIsNone(lab.poll(), "the lab has ended")
-        self.holders = [site["pid"] for site in json.loads(self.lab_file.read_text())["sites"]]
-        return lab
-
-    def control(self, verb: str, *options: str) -> dict:
-        """What the lab answers to a command."""
-        result = subprocess.run([WAN_LAB, verb, "--folder", self.lab_folder, *options],
-                                capture_output=True, text=True, timeout=10, check=False)
-        self.assert_success(result)
-        return json.loads(result.stdout)
+    def start_lab(self, *options: str, verb: str = "up") -> Lab:
+        """Starts a lab in the test's folder, which ends with the test."""
+        self.lab = Lab(self.folder / "lab", *options, verb=verb)
+        self.processes.append(self.lab.process)
+        return self.lab
 
     def in_site(self, site: int, *command: object) -> subprocess.Popen:
         """Starts a command inside a site, punctual whatever else the machine does."""
         process = subprocess.Popen(
-            [WAN_LAB, "exec", "--site", str(site), "--folder", self.lab_folder, "--",
+            [WAN_LAB, "exec", "--site", str(site), "--folder", self.lab.folder, "--",
              "chrt", "--rr", "1", *map(str, command)], stdout=subprocess.PIPE, text=True)
         self.processes.append(process)
         self.addCleanup(process.stdout.close)
@@ -111,14 +94,14 @@ class Links(LabTest):
             self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "8ms")
             self.serve(2, "echo")
             self.assertEqual(len(self.ping(5)), 5)
-            self.assertTrue(self.control("cut", "2")["is_cut"])
+            self.assertTrue(self.lab.control("cut", "2")["is_cut"])
             self.assertEqual(self.ping(5), [])
-            self.control("heal", "2")
+            self.lab.control("heal", "2")
             self.assertEqual(len(self.ping(5)), 5)
-            self.control("set", "--site", "2", "--delay", "52ms")  # 4 times 2 ms become 104 + 4
+            self.lab.control("set", "--site", "2", "--delay", "52ms")  # 4 times 2 ms become 104 + 4
             shortest = min(self.ping(5))
-            self.assertEqual(self.control("counters")["sites"][0]["up"]["passed"]["packets"], 20)
-            self.assertEqual(self.control("counters")["sites"][1]["down"]["cut"]["packets"], 5)
+            self.assertEqual(self.lab.control("counters")["sites"][0]["up"]["passed"]["packets"], 20)
+            self.assertEqual(self.lab.control("counters")["sites"][1]["down"]["cut"]["packets"], 5)
             return [near("shortest round trip", shortest, 0.108, 0.002)]
         within_tries(self, trial)
 
@@ -130,7 +113,7 @@ class Links(LabTest):
         self.talk(1, "source", "10.77.0.2", PORT, 3, "bbr")
         self.talk(1, "ping", "10.77.0.3", PORT, 50, 0.001)
         self.talk(1, "ping", "10.77.0.99", PORT, 3, 0.001)
-        for number, site in enumerate(self.control("counters")["sites"], 1):
+        for number, site in enumerate(self.lab.control("counters")["sites"], 1):
             sent = [*site["up"].values(), site["malformed"], site["no_such_site"]]
             received = [site["down"]["passed"]]
             lines = self.in_site(number, "cat", "/proc/net/dev").communicate(timeout=120)[0]
@@ -148,23 +131,22 @@ class Life(LabTest):
 
     def assert_holders_are_gone(self):
         """A namespace without a process and without a name is no more."""
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in self.holders), 120,
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in self.lab.holders), 120,
                    "the end of the holders")
 
     def test_a_killed_lab_leaves_nothing(self):
         """No process, no namespace, its command included; and the folder can be used again."""
         lab = self.start_lab("--sites", "2", "--rate", "50M", "--", "sleep", "1000", verb="run")
-        namespaces = {os.readlink(f"/proc/{pid}/ns/net") for pid in self.holders}
+        namespaces = {os.readlink(f"/proc/{pid}/ns/net") for pid in self.lab.holders}
         self.assertEqual(len(namespaces), 2)
         children = []
 
         def command_runs() -> bool:
-            children[:] = Path(f"/proc/{lab.pid}/task/{lab.pid}/children").read_text().split()
+            children[:] = Path(f"/proc/{lab.process.pid}/task/{lab.process.pid}/children").read_text().split()
             return len(children) == 3
 
         wait_until(command_runs, 120, "the lab's two holders and its command")
-        lab.send_signal(signal.SIGKILL)
-        lab.wait(timeout=120)
+        lab.close()
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), 120,
                    "the end of all children")
         for entry in Path("/proc").glob("[0-9]*/ns/net"):
@@ -190,9 +172,9 @@ class Life(LabTest):
     def test_a_lab_ends_in_good_order_when_it_is_interrupted(self):
         """Counters and all."""
         lab = self.start_lab("--sites", "3", "--rate", "50M")
-        lab.send_signal(signal.SIGINT)
-        self.assertEqual(lab.wait(timeout=120), 0)
-        self.assertIn("site 3 up", lab.stderr.read())
+        lab.process.send_signal(signal.SIGINT)
+        self.assertEqual(lab.process.wait(timeout=120), 0)
+        self.assertIn("site 3 up", lab.log.read_text(encoding="utf-8"))
         self.assert_holders_are_gone()
 
     def test_mistakes_are_named(self):
@@ -221,9 +203,9 @@ class Training(LabTest):
         model = {"hidden": 128, "intermediate": 256}
         cluster = Cluster(self.folder, 2, {"model": model, "outer": {"rounds": 2},
                                            "evaluate": {"every_rounds": 0}})
-        self.assert_success(cluster.launch("--lab", self.lab_file))
+        self.assert_success(cluster.launch("--lab", self.lab.file))
         report = cluster.report()
-        counters = self.control("counters")["sites"]
+        counters = self.lab.control("counters")["sites"]
         for site, links in zip(report["sites"], counters):
             sent_bytes = report["wan_bytes_sent"] / 2
             # Each way is 20 ms and its bytes at 50 Mbit/s; a round has two ways, and a vote.
@@ -263,7 +245,7 @@ class Training(LabTest):
         local = {"run": "", "coordinator": {"host": False}}
         cluster = Cluster(self.folder, 2, sites={0: local, 1: local})
         cluster.write_coordinator_config()
-        self.assert_success(cluster.launch("--lab", self.lab_file))
+        self.assert_success(cluster.launch("--lab", self.lab.file))
 
     def test_a_lab_that_cannot_take_the_run_is_refused(self):
         """Nothing is started, and the message says what to do."""
