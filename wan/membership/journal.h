@@ -21,6 +21,7 @@ namespace farstep::wan {
 std::string journal_text(const RosterState& state, const ServedRun& run);
 // Returns the content of a journal that has this text after its first line.
 std::string checked_journal(std::string_view body);
+
 // The content of a journal is damaged; the message names the file.
 class DamagedJournal : public DataError {
  public:
