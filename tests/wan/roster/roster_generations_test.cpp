@@ -246,3 +246,16 @@ TEST_CASE("the round's summary is of the sites that are left") {
   }
   CHECK_THAT(table.roster.round_summary(), Catch::Matchers::Contains("round 3: training loss 2.5"));
 }
+
+TEST_CASE("when half of the sites or more are away, it is said whose work is not counted") {
+  Table table({"a", "b", "c", "d"}, 1, 1);
+  table.join();
+  table.pass(10, {"a", "b", "c"});
+  CHECK_THAT(table.roster.newest_change(), !Catch::Contains("not counted"));
+  table.pass(10, {"a", "b"});
+  CHECK_THAT(table.roster.newest_change(),
+             Catch::Contains("half of the sites or fewer: the work of c, d is not counted until"));
+  table.pass(10, {"a"});
+  CHECK_THAT(table.roster.newest_change(),
+             Catch::Contains("one site alone: the work of b, c, d is not counted until"));
+}
