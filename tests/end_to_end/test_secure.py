@@ -11,7 +11,7 @@ import time
 import unittest
 from pathlib import Path
 
-from cluster import FARSTEP, Cluster, ClusterTest, by_event, farstep, free_port, validation_losses
+from cluster import FARSTEP, Cluster, ClusterTest, by_event, farstep, free_port, validation_losses, wait_until
 from slow_line import Line
 
 RUN = {"outer": {"rounds": 12}, "plan": {"base_steps": 20}, "evaluate": {"every_rounds": 0},
@@ -122,13 +122,41 @@ class SecureRuns(ClusterTest):
         """Its key names it, and no site's process hosts it."""
         away = {"coordinator": {"host": False}}
         cluster = Cluster(self.folder, 2, RUN, {0: away, 1: away}, secure=True)
-        with open(self.folder / "coordinator.txt", "w", encoding="utf-8") as log:
+        coordinator = self.start_coordinator(cluster)
+        self.assert_all_end(cluster, self.start_all(cluster))
+        self.assert_end(cluster, {"coordinator": coordinator})
+
+    def start_coordinator(self, cluster: Cluster) -> subprocess.Popen:
+        """Starts `farstep coordinator`, whose process ends with the test."""
+        with open(cluster.folder / "coordinator.txt", "w", encoding="utf-8") as log:
             coordinator = subprocess.Popen(
                 [str(FARSTEP), "coordinator", "--config", str(cluster.write_coordinator_config())],
                 stdout=log, stderr=log)
         self.processes.append(coordinator)
-        self.assert_all_end(cluster, self.start_all(cluster))
-        self.assert_end(cluster, {"coordinator": coordinator})
+        return coordinator
+
+    def test_a_killed_site_is_missed_soon_though_the_coordinator_cannot_dial_it(self):
+        """A coordinator of its own dials nobody; the one of a site dials none that has no address."""
+        away = {"coordinator": {"host": False}}
+        for case, sites in (("own", dict.fromkeys(range(3), away)),
+                            ("hosted", {2: {"network": {"address": ""}}})):
+            with self.subTest(case):
+                cluster = Cluster(self.make_folder(case), 3, RUN | {
+                    "min_sites": 2, "outer": {"rounds": 100_000},
+                    "deadlines": {"lost_after_seconds": 100, "transfer_stall_seconds": 200}},
+                    sites, secure=True)
+                if case == "own":
+                    self.start_coordinator(cluster)
+                started = self.start_all(cluster)
+                self.wait_for_rounds(cluster, 2)
+                started["node3"].kill()
+                told = "coordinator" if case == "own" else "node1"
+                lost = re.compile(r"site node3: silent for ([0-9.]+) s")
+                wait_until(lambda told=told, cluster=cluster: lost.search(cluster.log(told)), 90, "its loss")
+                # 2.5 heartbeats, and what a busy machine adds; silence alone would take 100 s.
+                self.assertLess(float(lost.search(cluster.log(told))[1]), 10)
+                self.wait_for_rounds(cluster, len(by_event(cluster, "node2", "round")) + 2, "node2")
+                self.end_processes()
 
     def test_a_site_without_an_address_opens_no_port(self):
         """It connects to all others, each of which has one port for all that it does."""

@@ -106,11 +106,15 @@ void SecurePort::offer_coordinator(const std::string& endpoint) {
   offer_ = gateway_.offer_to_all(kControlService, address_of(endpoint));
 }
 
-wan::ControlSocket::Visitors SecurePort::visitors(const std::string& own) {
-  return [this, own](const std::string& ip) -> std::optional<std::string> {
-    if (ip == "127.0.0.1" && !own.empty()) return own;
-    return gateway_.visitor(ip);
-  };
+wan::CoordinatorVisitors SecurePort::visitors(const std::string& own) {
+  return {.site_at = [this, own](const std::string& ip) -> std::optional<std::string> {
+            if (ip == "127.0.0.1" && !own.empty()) return own;
+            return gateway_.visitor(ip);
+          },
+          .has_closed =
+              [this](const std::string& site) {
+                return gateway_.is_closed_by_peer(site, wan::kControlLane);
+              }};
 }
 
 std::string SecurePort::failure(const std::string& site) {

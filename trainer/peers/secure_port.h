@@ -9,7 +9,7 @@
 
 #include "trainer/base/clock.h"
 #include "trainer/settings/site_config.h"
-#include "wan/membership/control_socket.h"
+#include "wan/membership/coordinator.h"
 #include "wan/sockets/tcp.h"
 #include "wan/transport/relay.h"
 #include "wan/tunnel/gateway.h"
@@ -34,9 +34,9 @@ class SecurePort {
 
   // Lets the sites of the run reach the coordinator that listens at `endpoint` on this machine.
   void offer_coordinator(const std::string& endpoint);
-  // Tells a coordinator whose connection comes from an address. `own`: the site in this process,
-  // which connects from 127.0.0.1; empty if there is none.
-  wan::ControlSocket::Visitors visitors(const std::string& own);
+  // Tells a coordinator of the sites that visit it. `own`: the site in this process, which connects
+  // from 127.0.0.1; empty if there is none.
+  wan::CoordinatorVisitors visitors(const std::string& own);
   // Returns why a coordinator cannot be reached; empty if it can, or that is not known.
   std::string failure(const std::string& site);
   // Returns the endpoint on this machine that leads to a coordinator elsewhere.

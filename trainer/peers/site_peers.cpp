@@ -101,7 +101,7 @@ void SitePeers::start_coordinator(const RunConfig& run, const MembershipFiles& f
   if (!secure_port_) {
     coordinator_ = std::make_unique<wan::Coordinator>(
         coordinators[own].endpoint, served_run(run, place), run.deadlines, clock_, files.journal,
-        wan::ControlSocket::Visitors{}, files.copies);
+        wan::CoordinatorVisitors{}, files.copies);
     return;
   }
   coordinator_ = std::make_unique<wan::Coordinator>(

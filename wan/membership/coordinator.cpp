@@ -23,19 +23,20 @@ constexpr int kMostMessages = 100;  // that are answered together
 
 Coordinator::Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines,
                          Clock& clock, const std::filesystem::path& journal,
-                         ControlSocket::Visitors visitors, std::filesystem::path records)
+                         CoordinatorVisitors visitors, std::filesystem::path records)
     : clock_(clock),
       run_(std::move(run)),
       deadlines_(deadlines),
       // Half a heartbeat, so that a lost site is noticed at most that much too late.
       tick_seconds_(deadlines.heartbeat_seconds / 2),
-      knows_visitors_(visitors != nullptr),
+      knows_visitors_(visitors.site_at != nullptr),
+      has_closed_(std::move(visitors.has_closed)),
       strangers_("coordinator", clock),
       records_(std::move(records)),
       journal_(journal.empty() ? nullptr : std::make_unique<KeptJournal>(journal, run_, clock)),
       roster_(std::make_unique<Roster>(
           run_, deadlines_, journal_ ? journal_->start() : RosterState{}, clock.unix_seconds())),
-      socket_(ControlSocket::Role::kCoordinator, endpoint, deadlines, std::move(visitors)),
+      socket_(ControlSocket::Role::kCoordinator, endpoint, deadlines, std::move(visitors.site_at)),
       endpoint_(socket_.endpoint()),
       has_begun_(roster_->has_begun()),
       thread_(begin()) {}
@@ -135,11 +136,22 @@ void Coordinator::serve() {
     answer(answers);
     if (goes_on) socket_.wait(0);  // new connections do not wait for the end of a flood either
   }
-  for (const auto& connection : socket_.take_broken()) roster_->on_broken(connection);
+  note_broken();
   answer(roster_->tick(clock_.unix_seconds()));
   // New processes go on from their checkpoints.
   if (roster_->is_abandoned()) {
     forget_run("no site's process has come back to the run; a new run begins");
+  }
+}
+
+// What a site sent before the end of its line may come later than the news. So the roster hears of
+// a closed line again and again, until it is made anew.
+void Coordinator::note_broken() {
+  const double now_seconds = clock_.unix_seconds();
+  for (const auto& connection : socket_.take_broken()) roster_->on_broken(connection, now_seconds);
+  if (!has_closed_) return;
+  for (const auto& site : roster_->present_sites()) {
+    if (has_closed_(site)) roster_->on_closed_line(site, now_seconds);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,15 +29,24 @@
 
 namespace farstep::wan {
 
+// The sites that visit a coordinator behind a secure port.
+struct CoordinatorVisitors {
+  ControlSocket::Visitors site_at;  // by the address of a connection; null: whoever comes is served
+  // Whether a site's machine has closed its line to this one, and the site has made no other. The
+  // coordinator's own connections do not show it: they wait for the line to come back.
+  std::function<bool(const std::string& site)> has_closed = {};
+};
+
 class Coordinator {
  public:
   // Listens at `endpoint` (tcp://ADDRESS:PORT; port * or 0 takes a free one) and serves `run`.
   // `journal` is the file of its state; empty: only the members know it. `clock` must outlive
-  // the coordinator. With `visitors` it serves no stranger, and each site under its own name only.
+  // the coordinator. With `visitors.site_at` it serves no stranger, and each site under its own name
+  // only.
   // `records` is the folder for copies of the sites' records; empty: none are kept. Throws
   // ConfigError or PeerError if it cannot listen there (ControlSocket), and what Journal throws.
   Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines, Clock& clock,
-              const std::filesystem::path& journal = {}, ControlSocket::Visitors visitors = {},
+              const std::filesystem::path& journal = {}, CoordinatorVisitors visitors = {},
               std::filesystem::path records = {});
   // Stops listening. Sites still in the run lose it. Takes at most leave_seconds.
   ~Coordinator();
@@ -65,6 +75,8 @@ class Coordinator {
   // Receives what has come, for a limited time, and answers it. Then looks for what follows from
   // the time alone.
   void serve();
+  // Tells the roster of connections that broke.
+  void note_broken();
   void handle(const ControlSocket::Received& received, std::vector<Outgoing>& answers);
   // Serves whatever run its sites come with, or begins one.
   void forget_run(const std::string& reason);
@@ -79,6 +91,7 @@ class Coordinator {
   const Deadlines deadlines_;
   const double tick_seconds_;
   const bool knows_visitors_;
+  const std::function<bool(const std::string& site)> has_closed_;
   StrangerLog strangers_;  // used by the thread only, as the next four
   RecordsFolder records_;
   const std::unique_ptr<KeptJournal> journal_;  // null without one

@@ -74,7 +74,9 @@ class Roster {
   std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message,
                                 double now_seconds);
   // Tells that `connection` broke: that of a process which has ended, or connects again.
-  void on_broken(const std::string& connection);
+  void on_broken(const std::string& connection, double now_seconds);
+  // Tells that the machine of `site` has closed its line to this one, and it has made no other.
+  void on_closed_line(const std::string& site, double now_seconds);
   // What follows from the time alone: sites that have been silent for too long are lost. To be
   // called after all messages that have come were received, at least once a heartbeat.
   std::vector<Outgoing> tick(double now_seconds);
@@ -109,6 +111,8 @@ class Roster {
   const std::string& left_states() const { return left_states_; }
   // Returns the members with which the newest generation goes on.
   const std::vector<std::string>& members() const { return progress_.members; }
+  // Returns the sites that take part.
+  std::vector<std::string> present_sites() const;
   // How many values and waiting requests it keeps for the sites. It forgets them with the
   // generation that they are for, but for the values that were put before the first commit.
   std::size_t num_kept() const;
@@ -191,6 +195,8 @@ class Roster {
   void on(Seat& seat, const LeaveMessage& message);
   void on_stranger(const std::string& connection, const SiteMessage& message);
 
+  // A connection of a site broke.
+  void suspect(Seat& seat);
   // Takes a sign of life of a present site.
   void hear(Seat& seat);
   // Notes a term that a site knows.

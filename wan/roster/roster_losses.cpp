@@ -205,15 +205,31 @@ void Roster::on(Seat& seat, const SuspectMessage& message) {
   } else if (is_outdated(message.generation)) {
     send(seat.connection, view());
   } else {
-    for (auto& other : seats_) other.is_suspected |= other.site == message.site;
+    for (auto& other : seats_) {
+      if (other.site == message.site) suspect(other);
+    }
     if (!is_member(seat) || !has_begun() || !sync_->has_started()) return;
     if (!trouble_) trouble_ = Trouble{now_seconds_, {}};
     trouble_->suspects[seat.site] = message.site;
   }
 }
 
-void Roster::on_broken(const std::string& connection) {
-  if (auto* seat = seat_of_connection(connection)) seat->is_suspected = true;
+// The end of a process breaks its connections while it is heard. A line that was cut breaks them
+// after a silence, or when it is back: the site makes others, and has lost_after_seconds for that.
+void Roster::suspect(Seat& seat) {
+  seat.is_suspected |= now_seconds_ - seat.heard_seconds <= suspect_seconds_;
+}
+
+void Roster::on_broken(const std::string& connection, double now_seconds) {
+  now_seconds_ = now_seconds;
+  if (auto* seat = seat_of_connection(connection)) suspect(*seat);
+}
+
+void Roster::on_closed_line(const std::string& site, double now_seconds) {
+  now_seconds_ = now_seconds;
+  for (auto& seat : seats_) {
+    if (seat.site == site) suspect(seat);
+  }
 }
 
 void Roster::on(Seat& seat, const LeaveMessage& message) {

@@ -43,6 +43,14 @@ std::string Roster::site_at(const std::string& connection) const {
   return seat == seats_.end() ? "" : seat->site;
 }
 
+std::vector<std::string> Roster::present_sites() const {
+  std::vector<std::string> sites;
+  for (const auto& seat : seats_) {
+    if (is_present(seat)) sites.push_back(seat.site);
+  }
+  return sites;
+}
+
 const Roster::Seat* Roster::seat_of_site(const std::string& site) const {
   const auto seat = std::find_if(seats_.begin(), seats_.end(),
                                  [&](const Seat& candidate) { return candidate.site == site; });

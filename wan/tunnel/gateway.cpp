@@ -155,6 +155,12 @@ std::string Gateway::connect(const std::string& peer, int lane, Deadline deadlin
   return failure.empty() ? "it has not connected" : failure;
 }
 
+bool Gateway::is_closed_by_peer(const std::string& peer, int lane) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = tunnels_.find(std::pair(peer, lane));
+  return found != tunnels_.end() && found->second->is_closed_by_peer();
+}
+
 std::shared_ptr<const void> Gateway::offer(const std::string& peer, const std::string& service,
                                            const SocketAddress& address,
                                            const std::string& source_ip) {

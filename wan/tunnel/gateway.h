@@ -49,6 +49,9 @@ class Gateway : public Relay {
   // there is one.
   std::string connect(const std::string& peer, int lane, Deadline deadline);
 
+  // Tunnel::is_closed_by_peer() of the lane; false if there is none.
+  bool is_closed_by_peer(const std::string& peer, int lane) const;
+
   // Lets every peer reach the socket that listens at `address`, as long as the result exists.
   // Connections come from the address that visitor() knows.
   std::shared_ptr<const void> offer_to_all(const std::string& service,

@@ -102,6 +102,11 @@ bool Tunnel::wait_until_connected(Deadline deadline) {
   return changed_.wait_until(lock, deadline, [this] { return is_connected_; });
 }
 
+bool Tunnel::is_closed_by_peer() const {
+  const std::lock_guard lock(mutex_);
+  return is_closed_by_peer_;
+}
+
 std::string Tunnel::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;
@@ -224,11 +229,12 @@ void Tunnel::begin(SecureChannel channel, bool is_dialed) {
   if (pace_) counter_->limit_pace(*pace_);
   channel_.emplace(std::move(channel));
   is_connected_ = true;
+  is_closed_by_peer_ = false;
   failure_.clear();
   changed_.notify_all();
 }
 
-void Tunnel::lose(const std::string& reason) {
+void Tunnel::lose(const std::string& reason, bool is_closed_by_peer) {
   if (!channel_) return;
   streams_.end().end_connection();
   lost_ = steady_clock::now();
@@ -239,6 +245,7 @@ void Tunnel::lose(const std::string& reason) {
   if (counter_) counter_->facts();  // the last figures, before the socket goes
   channel_.reset();
   is_connected_ = false;
+  is_closed_by_peer_ = is_closed_by_peer;
   failure_ = reason;
   // take_requests() sets it.
   next_dial_ = Time::max();
@@ -255,7 +262,7 @@ void Tunnel::exchange() {
   try {
     has_sent_all = channel_ && send();
   } catch (const PeerError& error) {
-    lose(error.what());
+    lose(error.what(), true);
   }
   // Held during poll(), so that no listener closes meanwhile: its number could become another
   // socket's.
@@ -322,7 +329,7 @@ void Tunnel::receive() {
     for (int i = 0; i < kReadsATurn; ++i) {
       const auto count = channel_->receive_now(end.input());
       if (!count) {
-        lose(kPeerHasEnded);
+        lose(kPeerHasEnded, true);
         return end_all_streams();
       }
       if (*count == 0) return;
@@ -332,9 +339,9 @@ void Tunnel::receive() {
     // OpenSSL may hold bytes that poll() does not see.
     waker_.wake();
   } catch (const PeerError& error) {
-    lose(error.what());
+    lose(error.what(), true);
   } catch (const WrongFrame& error) {
-    lose(fmt::format("the peer does not keep to the protocol: {}", error.what()));
+    lose(fmt::format("the peer does not keep to the protocol: {}", error.what()), false);
     end_all_streams();
   }
 }
@@ -344,14 +351,14 @@ void Tunnel::check_revocation() {
   if (!channel_ || seconds_since(checked_) < kRevocationSeconds) return;
   checked_ = steady_clock::now();
   if (!credentials_.is_revoked(channel_->peer_certificate())) return;
-  lose("its certificate was revoked");
+  lose("its certificate was revoked", false);
   end_all_streams();
 }
 
 void Tunnel::check_silence() {
   if (!channel_) return;
   if (seconds_since(heard_) > kSilenceSeconds) {
-    return lose(fmt::format("nothing has come for {} s", kSilenceSeconds));
+    return lose(fmt::format("nothing has come for {} s", kSilenceSeconds), false);
   }
   if (seconds_since(sent_) > kKeepAliveSeconds) streams_.end().keep_alive();
 }

@@ -43,6 +43,9 @@ class Tunnel : public Line {
   std::shared_ptr<const Socket> listen_for(const std::string& name, const std::string& ip);
   // Waits until a connection exists. Returns false at the deadline.
   bool wait_until_connected(Deadline deadline);
+  // Whether the peer's machine has closed the newest connection, as it does when a process ends. A
+  // line that is silent has not.
+  bool is_closed_by_peer() const;
   // Returns why the last attempt to connect failed; empty if none did since the last connection.
   std::string failure() const;
   // Asks the thread to end as the destructor does, but does not wait for it.
@@ -67,7 +70,7 @@ class Tunnel : public Line {
   bool is_over();
   void dial();
   void begin(SecureChannel channel, bool is_dialed);
-  void lose(const std::string& reason);
+  void lose(const std::string& reason, bool is_closed_by_peer);
   void end_all_streams();
   void exchange();
   void receive();
@@ -100,7 +103,7 @@ class Tunnel : public Line {
   std::vector<std::weak_ptr<const Door>> doors_;
   bool is_stopping_ = false;
   Time drain_until_{};
-  bool is_connected_ = false;
+  bool is_connected_ = false, is_closed_by_peer_ = false;
   std::string failure_;
   std::optional<SocketCounter> counter_;  // of channel_
   SocketFacts before_;                    // of the connections before

@@ -78,22 +78,40 @@ TEST_CASE("a coordinator that knows its visitors serves each under its own name,
       return ip == "127.0.0.1" ? site : std::optional<std::string>("an address of nobody");
     };
   };
-  Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock, {}, always("s0"));
+  Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock, {}, {always("s0")});
   Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
   member.join({});
   member.leave(Outcome::kDone, "");
   CHECK(coordinator.wait_until_over(10));
 
-  Coordinator other(kAnyPort, served(1), patient_deadlines(), clock, {}, always("s1"));
+  Coordinator other(kAnyPort, served(1), patient_deadlines(), clock, {}, {always("s1")});
   Member pretender(other.endpoint(), "s0", patient_deadlines(), clock);
   CHECK_THAT(error_of<ConfigError>([&] { pretender.join({}); }),
              Catch::Contains("site s0 registers with the key of site s1"));
 
-  Coordinator closed(kAnyPort, served(1), patient_deadlines(), clock, {}, always({}));
+  Coordinator closed(kAnyPort, served(1), patient_deadlines(), clock, {}, {always({})});
   auto deadlines = patient_deadlines();
   deadlines.join_seconds = 1;
   Member stranger(closed.endpoint(), "s0", deadlines, clock);
   CHECK_THAT(error_of<PeerError>([&] { stranger.join({}); }), Catch::Contains("does not answer"));
+}
+
+// With keys its ZeroMQ connection goes to this machine's end of the line, and does not break.
+TEST_CASE("a site whose line its machine has closed is lost long before its silence") {
+  RealClock clock;
+  auto deadlines = quick_deadlines();
+  deadlines.lost_after_seconds = 3600;
+  Coordinator coordinator(
+      kAnyPort, served(1, deadlines), deadlines, clock, {},
+      {.site_at = [](const std::string&) { return std::optional<std::string>("s0"); },
+       .has_closed = [](const std::string& site) { return site == "s0"; }});
+  Stranger site(coordinator.endpoint());  // whose connection stays open
+  RegisterMessage request;
+  request.site = "s0";
+  site.send({encode(request)});
+  CHECK_THAT(site.receive(), Catch::Contains("welcome"));
+  REQUIRE(coordinator.wait_until_over(60));
+  CHECK_THAT(coordinator.failure(), Catch::StartsWith("site s0: silent for"));
 }
 
 TEST_CASE("garbage at the coordinator's port does not disturb a run") {

@@ -114,15 +114,40 @@ TEST_CASE("a suspect that is silent is lost after few heartbeats, one that lives
 TEST_CASE("a site whose connection to the coordinator broke is lost unless it is heard again") {
   Table table({"a", "b", "c"}, 1, 1);
   table.join();
-  table.roster.on_broken("a");
-  table.roster.on_broken("nobody's");
+  table.roster.on_broken("a", table.now_seconds);
+  table.roster.on_broken("nobody's", table.now_seconds);
   table.receive("a", HeartbeatMessage{table.now_seconds, 0, 0, ""});
-  table.roster.on_broken("c");
+  table.roster.on_broken("c", table.now_seconds);
   CHECK(table.pass(2, {"b"}).empty());
   CHECK(receivers<ViewMessage>(table.pass(1, {"b"})) == Names{"a", "b"});
   // The connection of "a" was made again, so only silence counts.
   CHECK(table.pass(2, {"b"}).empty());
   CHECK(receivers<ViewMessage>(table.pass(1, {"b"})) == Names{"b"});
+}
+
+TEST_CASE("a site whose line is closed counts as lost after few heartbeats, whatever comes late") {
+  Table table({"a", "b", "c"}, 1, 1);
+  table.join();
+  table.roster.on_closed_line("c", table.now_seconds);
+  // Sent before the end, and read after it.
+  table.receive("c", HeartbeatMessage{table.now_seconds, 0, 0, ""});
+  table.roster.on_closed_line("c", table.now_seconds);
+  table.roster.on_closed_line("nobody", table.now_seconds);
+  CHECK(table.pass(2, {"a", "b"}).empty());
+  CHECK(receivers<ViewMessage>(table.pass(1, {"a", "b"})) == Names{"a", "b"});
+  CHECK(table.roster.present_sites() == Names{"a", "b"});
+}
+
+// After an outage the ends of old connections come before the site has made new ones.
+TEST_CASE("a connection that breaks after a silence shows a line that was cut") {
+  Table table({"a", "b", "c"}, 1, 1, {.lost_after_seconds = 45, .pause_seconds = 0});
+  table.join();
+  CHECK(table.pass(30, {"a", "b"}).empty());
+  table.roster.on_broken("c", table.now_seconds);
+  table.roster.on_closed_line("c", table.now_seconds);
+  table.receive("a", SuspectMessage{1, "c"});
+  CHECK(table.pass(15, {"a", "b"}).empty());
+  CHECK(receivers<ViewMessage>(table.pass(1, {"a", "b"})) == Names{"a", "b"});
 }
 
 TEST_CASE("living members begin an exchange anew in which a connection broke") {

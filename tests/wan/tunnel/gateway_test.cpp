@@ -161,9 +161,30 @@ TEST_CASE("a line that is dead for longer than the silence that breaks it costs 
   const auto bytes = numbered(4'000'000, 8);
   auto sending = std::async(std::launch::async, [&, &near = near] { send_all(near, bytes); });
   std::this_thread::sleep_for(std::chrono::seconds(7));  // the length of the outage itself
+  CHECK_FALSE(sites.seoul->is_closed_by_peer("lyon", 0));  // a dead line tells nothing of the peer
   sites.link.hold(false);
   CHECK(receive(far, bytes.size()) == bytes);
   sending.get();
+}
+
+TEST_CASE("a line that the peer's machine closes is told from one that is made anew") {
+  TwoSites sites;
+  const auto [near, far] = sites.connect();
+  const auto is_closed = [&] { return sites.seoul->is_closed_by_peer("lyon", 0); };
+  CHECK_FALSE(is_closed());
+  CHECK_FALSE(sites.seoul->is_closed_by_peer("lyon", 1));
+  // Seoul has no address of lyon, and so waits for it, as for a site behind NAT.
+  sites.link.hold(true);
+  sites.link.cut();
+  const auto deadline = deadline_after(kLong);
+  while (!is_closed() && std::chrono::steady_clock::now() < deadline) {
+    sites.seoul->connect("lyon", 0, deadline_after(0.01));
+  }
+  CHECK(is_closed());
+  sites.link.hold(false);
+  send_all(near, numbered(10, 1));
+  CHECK(receive(far, 10) == numbered(10, 1));
+  CHECK_FALSE(is_closed());
 }
 
 TEST_CASE("a site that ends closes its connections, and what it sent before still comes") {
