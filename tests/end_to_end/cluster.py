@@ -27,6 +27,8 @@ FORCED_SECURE = {"1": True, "0": False}.get(os.environ.get("FARSTEP_TEST_SECURE"
 PATIENCE_SECONDS = 120
 # Deadlines by which a frozen site is soon missed, and one that a busy machine keeps waiting is not.
 WATCHFUL = {"lost_after_seconds": 6}
+# Deadlines by which no test sees the loss of a site that is only silent.
+UNENDING = {"lost_after_seconds": 2 * PATIENCE_SECONDS, "transfer_stall_seconds": 3 * PATIENCE_SECONDS}
 
 
 def free_port() -> int:

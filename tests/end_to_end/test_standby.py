@@ -4,7 +4,7 @@ import signal
 import subprocess
 import unittest
 
-from cluster import FARSTEP, PATIENCE_SECONDS, WATCHFUL, Cluster, ClusterTest, by_event, wait_until
+from cluster import FARSTEP, PATIENCE_SECONDS, UNENDING, WATCHFUL, Cluster, ClusterTest, by_event, wait_until
 
 RUN = {"outer": {"rounds": 12}, "plan": {"base_steps": 30, "base_batch": 1},
        "min_sites": 2, "deadlines": WATCHFUL | {"pause_seconds": 60}}
@@ -41,11 +41,18 @@ class StandBy(ClusterTest):
         self.assert_no_step_twice(cluster, *undisturbed)
 
     def test_a_hosting_site_is_killed_for_good(self):
-        cluster, started = self.start_in_round_2(["node1", "node2"])
-        started["node1"].kill()
-        started.pop("node1").wait()
-        self.assert_completed(cluster, started, "node2", "node3")
-        self.wait_for_stand_by(cluster, "node2", "node3")
+        """The stand-by sees that its process has ended, and does not wait for it."""
+        folder = self.folder
+        for secure in (False, True):
+            with self.subTest(secure=secure):
+                self.folder = folder / f"secure-{secure}"
+                self.folder.mkdir()
+                cluster, started = self.start_in_round_2(["node1", "node2"], run={
+                    "deadlines": UNENDING}, secure=secure)
+                started["node1"].kill()
+                started.pop("node1").wait()
+                self.assert_completed(cluster, started, "node2", "node3")
+                self.wait_for_stand_by(cluster, "node2", "node3")
 
     def test_a_killed_hosting_site_joins_again_and_hosts_the_next_stand_by_over_secure_links(self):
         """The second one hands over before it ends, as it is asked to stop."""

@@ -6,8 +6,8 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from cluster import (FARSTEP, PATIENCE_SECONDS, WATCHFUL, Cluster, ClusterTest, break_connections, by_event,
-                     validation_losses, wait_until)
+from cluster import (FARSTEP, PATIENCE_SECONDS, UNENDING, WATCHFUL, Cluster, ClusterTest, break_connections,
+                     by_event, validation_losses, wait_until)
 
 RUN = {"min_sites": 1, "outer": {"rounds": 12},
        "plan": {"base_steps": 30, "base_batch": 1}}
@@ -116,6 +116,23 @@ class Survivors(ClusterTest):
                 self.assertEqual({view["lost"] for view in views}, {None})
                 self.assertTrue(all("broke" in view["reason"] for view in views), views)
                 self.assertEqual(views[-1]["members"], cluster.names)
+
+    def test_a_killed_host_that_is_started_again_is_not_waited_for(self):
+        """The journal's next coordinator knows that the process before it has ended."""
+        cluster = Cluster(self.folder, 3, RUN | {"min_sites": 2, "outer": {"rounds": 100_000},
+                                                 "deadlines": UNENDING}, dict.fromkeys(range(3), PACED))
+        started = self.start_all(cluster)
+        self.wait_for_rounds(cluster, 2)
+        started["node1"].kill()
+        started["node1"].wait()
+        self.start_site(cluster, "node1", "--resume=auto")
+        done = len(by_event(cluster, "node2", "round"))
+        self.wait_for_rounds(cluster, done + 3, "node2", "node3")
+        self.assertIn("site node1: its process has ended, and the coordinator in it was restarted",
+                      cluster.log("node2"))
+        begun = len(by_event(cluster, "node1", "round"))
+        self.wait_for_rounds(cluster, begun + 2, "node1")
+        self.assert_no_step_twice(cluster, "node2", "node3")
 
     def test_with_too_few_sites_the_run_ends(self):
         """The loss of a second of three sites is one too many."""

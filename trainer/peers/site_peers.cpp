@@ -98,14 +98,16 @@ void SitePeers::start_coordinator(const RunConfig& run, const MembershipFiles& f
   const auto coordinators = site_.coordinators();
   const auto own = *site_.hosted_coordinator();
   const auto place = has_stand_bys() ? std::optional<int64_t>(own) : std::nullopt;
+  auto served = served_run(run, place);
+  served.host = site_.name;
   if (!secure_port_) {
     coordinator_ = std::make_unique<wan::Coordinator>(
-        coordinators[own].endpoint, served_run(run, place), run.deadlines, clock_, files.journal,
+        coordinators[own].endpoint, served, run.deadlines, clock_, files.journal,
         wan::CoordinatorVisitors{}, files.copies);
     return;
   }
   coordinator_ = std::make_unique<wan::Coordinator>(
-      kBehindSecurePort, served_run(run, place), run.deadlines, clock_, files.journal,
+      kBehindSecurePort, served, run.deadlines, clock_, files.journal,
       secure_port_->visitors(site_.name), files.copies);
   secure_port_->offer_coordinator(coordinator_->endpoint());
 }

@@ -25,6 +25,8 @@ struct ServedRun {
   std::optional<int64_t> min_sites = std::nullopt;
   // How many may be there at once. More than `sites` has: they may have any name.
   std::optional<int64_t> max_sites = std::nullopt;
+  // The site in the coordinator's process; nullopt: there is none.
+  std::optional<std::string> host = std::nullopt;
   // Which of the run's coordinators serves it, from 0, if it has stand-bys; nullopt: it is alone.
   std::optional<int64_t> place = std::nullopt;
 

@@ -150,7 +150,7 @@ void Coordinator::note_broken() {
   const double now_seconds = clock_.unix_seconds();
   for (const auto& connection : socket_.take_broken()) roster_->on_broken(connection, now_seconds);
   if (!has_closed_) return;
-  for (const auto& site : roster_->present_sites()) {
+  for (const auto& site : roster_->connected_sites()) {
     if (has_closed_(site)) roster_->on_closed_line(site, now_seconds);
   }
 }

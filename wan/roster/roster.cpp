@@ -54,7 +54,10 @@ std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteM
   // does not know, and has its place there.
   const bool is_of_other_run = !has_begun() && !std::holds_alternative<RegisterMessage>(message) &&
                                !std::holds_alternative<LeaveMessage>(message);
-  if (is_of_other_run && seat != nullptr) *seat = Seat(seat->site);
+  if (is_of_other_run && seat != nullptr) {
+    note_neighbour(seat->site, connection);
+    *seat = Seat(seat->site);
+  }
   if (seat != nullptr && is_present(*seat) && !is_of_other_run) {
     hear(*seat);
     std::visit([&](const auto& content) { on(*seat, content); }, message);
@@ -74,8 +77,8 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
   if (is_resting_) return std::exchange(outbox_, {});
   for (auto& seat : seats_) {
     const double silence_seconds = now_seconds - seat.heard_seconds;
-    const double limit_seconds =
-        seat.is_suspected && !seat.is_awaited ? suspect_seconds_ : lost_after_seconds_;
+    const bool seems_ended = seat.is_replaced || (seat.is_suspected && !seat.is_awaited);
+    const double limit_seconds = seems_ended ? suspect_seconds_ : lost_after_seconds_;
     if (is_present(seat) && silence_seconds > limit_seconds) on_silence(seat, silence_seconds);
   }
   leave_laggard_behind();
@@ -107,6 +110,7 @@ std::size_t Roster::num_kept() const {
 void Roster::on_stranger(const std::string& connection, const SiteMessage& message) {
   const auto* goodbye = std::get_if<LeaveMessage>(&message);
   stranger_seconds_ = now_seconds_;
+  hear_neighbour(connection);
   if (std::holds_alternative<HeartbeatMessage>(message)) forget_settled(connection);
   has_run_ended_ |= goodbye != nullptr && goodbye->outcome == Outcome::kDone;
   if (const auto* request = std::get_if<RegisterMessage>(&message)) {
@@ -114,6 +118,7 @@ void Roster::on_stranger(const std::string& connection, const SiteMessage& messa
   } else if (goodbye != nullptr) {
     std::erase_if(returning_,
                   [&](const auto& entry) { return entry.second.connection == connection; });
+    on_broken(connection, now_seconds_);
     send(connection, GoodbyeMessage{});  // it has left already, and the answer was lost
   } else if (const Seat* seat = seat_of_connection(connection); seat != nullptr && has_begun()) {
     send(connection,
@@ -131,6 +136,7 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
   has_run_ended_ = false;
   if (may_come_back(message.site)) {
     has_new_process_ = true;
+    note_replaced(message.site);
     send(connection, WaitingMessage{awaited_sites()});
     return;
   }

@@ -111,8 +111,8 @@ class Roster {
   const std::string& left_states() const { return left_states_; }
   // Returns the members with which the newest generation goes on.
   const std::vector<std::string>& members() const { return progress_.members; }
-  // Returns the sites that take part.
-  std::vector<std::string> present_sites() const;
+  // Returns the sites that take part, here or in a run that this roster does not know.
+  std::vector<std::string> connected_sites() const;
   // How many values and waiting requests it keeps for the sites. It forgets them with the
   // generation that they are for, but for the values that were put before the first commit.
   std::size_t num_kept() const;
@@ -128,6 +128,7 @@ class Roster {
     std::optional<MetricsMessage> metrics;  // of the newest round
     double heard_seconds = 0, first_seconds = 0;
     bool is_suspected = false;  // another site, or the coordinator, lost its connection to it
+    bool is_replaced = false;   // another process of the site asks for its place
     // Of a newcomer: its newest request for the state, and the answer, which waits for the donor's
     // offer.
     std::optional<FetchMessage> fetch = {};
@@ -170,6 +171,13 @@ class Roster {
     int beats = 0;  // since the registration
   };
 
+  // A site of a run that this roster does not know, as far as its connection tells.
+  struct Neighbour {
+    std::string connection;
+    double heard_seconds;
+    bool is_suspected = false;
+  };
+
   // What a site that asks to take part said last.
   struct Candidate {
     std::string connection;
@@ -196,12 +204,16 @@ class Roster {
   void on_stranger(const std::string& connection, const SiteMessage& message);
 
   // A connection of a site broke.
-  void suspect(Seat& seat);
+  void suspect(auto& site) { site.is_suspected |= is_recent(site.heard_seconds); }
   // Takes a sign of life of a present site.
   void hear(Seat& seat);
   // Notes a term that a site knows.
   void learn_term(const std::string& site, int64_t term);
   void step_down(const std::string& reason);
+  // Tells that another process of a site asks for the place of this one.
+  void note_replaced(const std::string& site);
+  // The host's process has ended with the coordinator before this one.
+  void lose_former_host();
   // Whether a newcomer has to wait, because the process that had its place may come back.
   bool may_come_back(const std::string& site) const;
   // Waits until one of the sites is heard of.
@@ -213,6 +225,11 @@ class Roster {
   // Takes in a site of a run that this roster does not know.
   void gather(const std::string& connection, const RegisterMessage& message);
   std::optional<RefusedMessage> objection_to_return(const RegisterMessage& message) const;
+  // Notes a message of a site of the unknown run.
+  void note_neighbour(const std::string& site, const std::string& connection);
+  void hear_neighbour(const std::string& connection);
+  // Whether a member of the unknown run has had its time to come here.
+  bool is_given_up(const std::string& site) const;
   // A site that does not repeat its registration before a heartbeat takes part elsewhere.
   void forget_settled(const std::string& connection);
   // Answers the registration of a site that waits for the run to begin, or to go on.
@@ -340,6 +357,7 @@ class Roster {
   std::optional<Pause> pause_;
   ArrivalHistory arrival_history_;
   std::map<std::string, Returning> returning_;  // by site
+  std::map<std::string, Neighbour> neighbours_;  // by site
   double enough_seconds_ = 0;                   // since when enough of them ask to go on here
   double last_enough_seconds_ = 0;              // when they did last
   bool is_claiming_ = false;                    // the sites are asked to hear no other coordinator
@@ -350,6 +368,7 @@ class Roster {
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early
   int64_t term_ = 1;
   bool is_resting_ = false;       // nobody is heard of
+  bool has_former_host_ = false;  // the state is that of another coordinator's process
   bool has_new_process_ = false;  // that waits for a member's place, while no member is there
   bool is_superseded_ = false;
   std::string left_states_;  // for which the run has begun with another, in words

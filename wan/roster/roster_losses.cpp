@@ -216,13 +216,12 @@ void Roster::on(Seat& seat, const SuspectMessage& message) {
 
 // The end of a process breaks its connections while it is heard. A line that was cut breaks them
 // after a silence, or when it is back: the site makes others, and has lost_after_seconds for that.
-void Roster::suspect(Seat& seat) {
-  seat.is_suspected |= now_seconds_ - seat.heard_seconds <= suspect_seconds_;
-}
-
 void Roster::on_broken(const std::string& connection, double now_seconds) {
   now_seconds_ = now_seconds;
   if (auto* seat = seat_of_connection(connection)) suspect(*seat);
+  for (auto& [site, neighbour] : neighbours_) {
+    if (neighbour.connection == connection) suspect(neighbour);
+  }
 }
 
 void Roster::on_closed_line(const std::string& site, double now_seconds) {
@@ -230,6 +229,7 @@ void Roster::on_closed_line(const std::string& site, double now_seconds) {
   for (auto& seat : seats_) {
     if (seat.site == site) suspect(seat);
   }
+  if (const auto found = neighbours_.find(site); found != neighbours_.end()) suspect(found->second);
 }
 
 void Roster::on(Seat& seat, const LeaveMessage& message) {

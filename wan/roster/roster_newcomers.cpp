@@ -8,7 +8,7 @@ void Roster::admit_newcomer(Seat& seat, const std::string& connection,
   if (is_present(seat)) {
     // Mostly a process that has died unnoticed, and this one was started in its place.
     if (connection != seat.connection) {
-      seat.is_suspected = true;
+      seat.is_replaced = true;
       send(connection, WaitingMessage{{message.site + " (an earlier process of it)"}});
     }
     return;
@@ -33,7 +33,7 @@ void Roster::seat_newcomer(Seat& seat, const std::string& connection,
   seat.heartbeat = {};
   seat.metrics.reset();
   seat.heard_seconds = now_seconds_;
-  seat.is_suspected = false;
+  seat.is_suspected = seat.is_replaced = false;
   seat.fetch.reset();
   seat.handover.reset();
   seat.fetch_seconds = 0;

@@ -48,6 +48,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
   for (const auto& [site, message] : begun->arrivals) sync_->arrive(site, message);
   if (sync_->all_arrived()) sync_->start(begun->newcomers);
   now_seconds_ = now_seconds;
+  has_former_host_ = true;
   rest();
 }
 
@@ -105,12 +106,26 @@ void Roster::rest() {
 // begins anew with the first.
 void Roster::hear(Seat& seat) {
   seat.heard_seconds = now_seconds_;
-  seat.is_suspected = seat.is_awaited = false;
+  seat.is_suspected = seat.is_replaced = seat.is_awaited = false;
   if (!is_resting_) return;
   for (auto& other : seats_) other.heard_seconds = now_seconds_;
   is_resting_ = false;
   if (pause_) resume();
   settle();
+  if (has_former_host_) lose_former_host();
+}
+
+// Two processes never use one journal at the same time, and the coordinator's is the site's.
+void Roster::lose_former_host() {
+  has_former_host_ = false;
+  for (auto& seat : seats_) {
+    if (seat.site != run_.host || !is_present(seat) || !seat.is_awaited) continue;
+    lose(seat, Presence::kLost, "its process has ended, and the coordinator in it was restarted");
+  }
+}
+
+void Roster::note_replaced(const std::string& site) {
+  for (auto& seat : seats_) seat.is_replaced |= seat.site == site;
 }
 
 bool Roster::may_come_back(const std::string& site) const {

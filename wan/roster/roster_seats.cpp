@@ -43,8 +43,9 @@ std::string Roster::site_at(const std::string& connection) const {
   return seat == seats_.end() ? "" : seat->site;
 }
 
-std::vector<std::string> Roster::present_sites() const {
+std::vector<std::string> Roster::connected_sites() const {
   std::vector<std::string> sites;
+  for (const auto& [site, neighbour] : neighbours_) sites.push_back(site);
   for (const auto& seat : seats_) {
     if (is_present(seat)) sites.push_back(seat.site);
   }

@@ -60,8 +60,37 @@ void Roster::gather(const std::string& connection, const RegisterMessage& messag
   known.connection = connection;
   known.heard_seconds = now_seconds_;
   known.beats = 0;
+  note_neighbour(message.site, connection);
   take_over_if_possible();
   if (!has_begun()) let_wait(connection, message);
+}
+
+// What died long ago no longer counts, so that names of strangers are not kept.
+void Roster::note_neighbour(const std::string& site, const std::string& connection) {
+  const double memory_seconds = lost_after_seconds_ + pause_seconds_;
+  std::erase_if(neighbours_, [&](const auto& entry) {
+    return now_seconds_ - entry.second.heard_seconds > memory_seconds;
+  });
+  neighbours_.insert_or_assign(site, Neighbour{connection, now_seconds_});
+}
+
+void Roster::hear_neighbour(const std::string& connection) {
+  for (auto& [site, neighbour] : neighbours_) {
+    if (neighbour.connection == connection) neighbour = {connection, now_seconds_};
+  }
+}
+
+// A member that the others have lost may ask for long, and knows only an old state. It must not go
+// on with a process that has just been started, and is about to join the others.
+bool Roster::is_given_up(const std::string& site) const {
+  if (now_seconds_ - enough_seconds_ <= kAdmissionBeats * heartbeat_seconds_) return false;
+  const auto found = neighbours_.find(site);
+  if (found == neighbours_.end()) return now_seconds_ - enough_seconds_ > lost_after_seconds_;
+  const auto& [connection, heard_seconds, is_suspected] = found->second;
+  // One that lives may take part elsewhere, and does not come for all its signs of life.
+  const double silent_since = std::min(heard_seconds, enough_seconds_);
+  return now_seconds_ - silent_since > lost_after_seconds_ ||
+         (is_suspected && !is_recent(heard_seconds));
 }
 
 void Roster::forget_settled(const std::string& connection) {
@@ -135,14 +164,11 @@ void Roster::take_over_if_possible() {
     return;
   }
   last_enough_seconds_ = now_seconds_;
-  // A member that the others have lost may ask for long, and knows only an old state. It must not
-  // go on with a process that has just been started, and is about to join the others.
-  const double patience_seconds =
-      std::max(lost_after_seconds_, kAdmissionBeats * heartbeat_seconds_);
   const double waited_seconds = now_seconds_ - enough_seconds_;
   const auto turn = static_cast<double>(run_.place.value_or(0));
   const bool is_its_turn = waited_seconds >= turn * kTurnBeats * heartbeat_seconds_;
-  const bool are_all_there = unreturned_members().empty();
+  const bool are_others_lost = std::ranges::all_of(
+      unreturned_members(), [this](const std::string& site) { return is_given_up(site); });
   if (is_claiming_) {
     // Until it promises, one that has just come may still hear of a commit elsewhere.
     const bool have_all_promised =
@@ -151,7 +177,7 @@ void Roster::take_over_if_possible() {
         std::ranges::all_of(
             returning_, [this](const auto& entry) { return has_promised(entry.second.message); });
     if (have_all_promised) take_over(RegisterMessage(*newest));
-  } else if (is_its_turn && (are_all_there || waited_seconds > patience_seconds)) {
+  } else if (is_its_turn && are_others_lost) {
     is_claiming_ = true;
     for (const auto& site : sites) send(site.connection, ClaimMessage{});
   }

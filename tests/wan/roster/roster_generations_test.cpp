@@ -135,7 +135,7 @@ TEST_CASE("a site whose line is closed counts as lost after few heartbeats, what
   table.roster.on_closed_line("nobody", table.now_seconds);
   CHECK(table.pass(2, {"a", "b"}).empty());
   CHECK(receivers<ViewMessage>(table.pass(1, {"a", "b"})) == Names{"a", "b"});
-  CHECK(table.roster.present_sites() == Names{"a", "b"});
+  CHECK(table.roster.connected_sites() == Names{"a", "b"});
 }
 
 // After an outage the ends of old connections come before the site has made new ones.

@@ -134,13 +134,46 @@ TEST_CASE("new processes wait for the old ones and begin anew if none comes back
   }
   SECTION("one does") {
     next.receive("b", beat(1, 1));
-    next.pass(3, {"b"});
+    CHECK(next.pass(2, {"b"}).empty());
     CHECK_FALSE(next.roster.is_abandoned());
-    // The old process may come back still; later its place is lost.
+    // The old process may come back still; soon its place is lost.
     CHECK(only<WaitingMessage>(next.receive("new a", registration("a"))).missing ==
           Names{"a", "c"});
-    next.pass(3, {"b"});
+    CHECK(receivers<ViewMessage>(next.pass(1, {"b"})) == Names{"b", "c"});
     CHECK(only<Welcome>(next.receive("new a", registration("a"))).is_newcomer);
+    // Nobody asks for the place of c, which has the whole time.
+    CHECK(next.roster.state().run->progress.members == Names{"b", "c"});
+  }
+  SECTION("one whose place is asked for lives") {
+    next.receive("b", beat(1, 1));
+    next.receive("a", beat(1, 1));
+    CHECK(next.pass(4, {"a", "b"}).empty());
+  }
+}
+
+// It was in the process of the coordinator before.
+TEST_CASE("the host of a coordinator that was restarted is not waited for") {
+  for (const int64_t min_sites : {2, 3}) {
+    auto table = after_two_rounds(min_sites);
+    table.deadlines.pause_seconds = 60;
+    table.run.host = "a";
+    auto next = restarted(table);
+    CHECK(next.pass(3, {}).empty());
+    const auto told = next.receive("b", beat(1, 1));
+    CHECK(next.receive("c", beat(1, 1)).size() <= 2);
+    if (min_sites == 2) {
+      CHECK(receivers<ViewMessage>(told) == Names{"b", "c", "b"});  // and to b's heartbeat
+      CHECK(std::get<ViewMessage>(told.front().message).lost == "a");
+    } else {
+      CHECK(receivers<ViewMessage>(told).empty());
+      CHECK_THAT(next.roster.pause_text(), Catch::StartsWith("site a: its process has ended"));
+    }
+    CHECK(std::get<Welcome>(next.receive("new a", registration("a")).back().message).is_newcomer);
+    CHECK(next.roster.pause_text().empty());
+    // Later the line of the coordinator fails, and all of them come back.
+    next.pass(10, {});
+    CHECK(next.pass(3, {"new a", "b", "c"}).empty());
+    CHECK(next.roster.connected_sites() == kAll);
   }
 }
 

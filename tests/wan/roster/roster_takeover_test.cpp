@@ -63,6 +63,46 @@ TEST_CASE("members that do not come are lost to the others, if enough have come"
   }
 }
 
+// A stand-by has connections to all sites, and so knows more than who comes to it.
+TEST_CASE("a stand-by waits for a missing member from its last sign of life on") {
+  // How long a and b wait until they go on at the stand-by without c.
+  const auto wait = [](auto&& happens_to_c) {
+    auto table = stand_by(0, 2);
+    Crowd crowd(table);
+    for (const auto& site : kAll) {
+      table.receive(site, registration(site));
+      table.receive(site, HeartbeatMessage{});
+    }
+    happens_to_c(table);
+    for (const auto* site : {"a", "b"}) crowd.send(site, returning(site, 4));
+    const double begin_seconds = table.now_seconds;
+    while (!table.roster.has_begun() && table.now_seconds < begin_seconds + 100) {
+      crowd.pass(1, {"a", "b"});
+    }
+    CHECK(crowd.welcomed() == Names{"a", "b"});
+    return table.now_seconds - begin_seconds;
+  };
+  CHECK(wait([](Table&) {}) == 21);  // lost_after_seconds is 20
+  CHECK(wait([](Table& table) { table.pass(12, {"a", "b"}); }) == 9);
+  // Silence or not, the one that may serve the run has its time to take in who was just started.
+  CHECK(wait([](Table& table) { table.pass(30, {"a", "b"}); }) == 7);
+  const auto ends = [](Table& table) { table.roster.on_broken("c", table.now_seconds); };
+  CHECK(wait(ends) == 7);
+  CHECK(wait([](Table& table) { table.roster.on_closed_line("c", table.now_seconds); }) == 7);
+  CHECK(wait([](Table& table) { table.receive("c", LeaveMessage{Outcome::kInterrupted, ""}); }) ==
+        7);
+  // It has made its connection again.
+  CHECK(wait([&](Table& table) {
+          ends(table);
+          table.receive("c", HeartbeatMessage{});
+        }) == 21);
+  // Its connections broke with the line.
+  CHECK(wait([&](Table& table) {
+          table.pass(12, {"a", "b"});
+          ends(table);
+        }) == 9);
+}
+
 TEST_CASE("a new process in a member's place is a newcomer, and not waited for") {
   auto table = blank();
   Crowd crowd(table);
