@@ -17,7 +17,7 @@ namespace farstep {
 
 namespace {
 
-wan::MeshOptions mesh_of(const View& view, const LinkOptions& options) {
+wan::MeshOptions mesh_of(const View& view, const LinkOptions& options, wan::Member& member) {
   const auto& network = options.network;
   auto* secure_port = options.secure_port;
   const auto rank = static_cast<int>(view.self);
@@ -32,7 +32,10 @@ wan::MeshOptions mesh_of(const View& view, const LinkOptions& options) {
           .uplink_bits_per_second = network.uplink_bits_per_second,
           .generation = static_cast<uint64_t>(view.generation),
           .connect_seconds = options.connect_seconds,
-          .relay = secure_port != nullptr ? &secure_port->gateway() : nullptr};
+          .relay = secure_port != nullptr ? &secure_port->gateway() : nullptr,
+          .on_standing = [&member, generation = view.generation](const std::string& site) {
+            member.report_standing(generation, site);
+          }};
 }
 
 wan::NetworkFindings check(const wan::MeshOptions& mesh, SecurePort* secure_port,
@@ -73,7 +76,7 @@ std::unique_ptr<wan::Transport> emulate_links(std::unique_ptr<wan::Transport> in
 }  // namespace
 
 Links::Links(const View& view, const LinkOptions& options, wan::Member& member, Clock& clock)
-    : member_(member), stall_seconds_(options.stall_seconds), mesh_(mesh_of(view, options)) {
+    : member_(member), stall_seconds_(options.stall_seconds), mesh_(mesh_of(view, options, member)) {
   // Before Gloo connects, because Gloo's errors name neither the site nor a remedy.
   const auto found = ways_to_peers(mesh_, options, member_);
   transport_ = emulate_links(

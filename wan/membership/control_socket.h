@@ -71,6 +71,8 @@ class ControlSocket {
 
  private:
   void set_up(Role role, const Deadlines& deadlines);
+  // Of a site: makes the connection anew when nothing comes on it.
+  void watch_line();
   void answer_handshake();
   void watch_connections();
   void close_connection(int descriptor) const;

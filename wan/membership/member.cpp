@@ -207,6 +207,11 @@ void Member::report(const MetricsMessage& metrics) {
   lines_.wake();
 }
 
+void Member::report_standing(int64_t generation, const std::string& site) {
+  const std::lock_guard lock(mutex_);
+  if (generation == generation_locked()) reports_.push_back(SuspectMessage{generation, site, true});
+}
+
 void Member::leave(Outcome outcome, const std::string& message) {
   bool is_reachable = false;
   {

@@ -110,6 +110,9 @@ class Member : public Store, public Rendezvous {
   void send_records(std::filesystem::path file);
   // Sends the coordinator the figures of a round, without waiting.
   void report(const MetricsMessage& metrics);
+  // Tells the coordinator, without waiting, that the connections to a member of `generation` carry
+  // nothing. Only about once a second, as long as that lasts.
+  void report_standing(int64_t generation, const std::string& site);
   // Says goodbye and waits for the answer, at most leave_seconds. After it only the destructor may
   // be called; any other call throws. A loss does not make it throw; it logs a missing answer.
   void leave(Outcome outcome, const std::string& message);

@@ -1,5 +1,5 @@
 // The messages between the coordinator and the sites, as bytes. A message is one JSON object in one
-// frame: {"protocol": 14, "type": "arrive", ...the fields of the message...}.
+// frame: {"protocol": 15, "type": "arrive", ...the fields of the message...}.
 // docs/internals/protocol.md lists which message answers which.
 //
 // A message with an unknown type, an unknown member or another protocol version is refused. Pure

@@ -298,16 +298,20 @@ struct RecordsMessage {
   }
 };
 
+// An exchange has failed, or stands still.
 struct SuspectMessage {
   static constexpr std::string_view kType = "suspect";
   int64_t generation = 0;
   std::string site;
+  bool is_standing = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("generation", generation, "generation whose exchange has failed",
           required(in_range(0, kMostCount)));
     visit("site", site, "the site that the sender lost its connection to; empty if unknown");
+    visit("is_standing", is_standing,
+          "the connection to the site has not broken, and carries nothing; no answer");
   }
 };
 

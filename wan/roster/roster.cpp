@@ -83,6 +83,7 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
   }
   leave_laggard_behind();
   if (has_begun() && !verdict_) {
+    break_standing_links();
     if (trouble_ && do_all_live()) repeat_sync();
     start_sync_if_ready();
   }
@@ -262,6 +263,7 @@ void Roster::on(Seat& seat, const RegisterMessage& message) {
 
 void Roster::begin_generation(const std::string& change) {
   trouble_.reset();
+  standing_links_.clear();
   ++progress_.generation;
   progress_.newest_change = fmt::format("{}; generation {} goes on with {}", change,
                                         progress_.generation, fmt::join(progress_.members, ", "));

@@ -149,6 +149,13 @@ class Roster {
     std::map<std::string, std::string> suspects;  // by member; empty: it does not know
   };
 
+  // What a member says of a link that has not broken, and carries nothing.
+  struct StandingLink {
+    std::string suspect;
+    double begin_seconds;  // since when it does so though both ends are heard
+    double newest_seconds;
+  };
+
   // A site that does not reach another one; `suspect` is empty if nobody knows which.
   struct BrokenLink {
     std::string member, suspect;
@@ -295,6 +302,10 @@ class Roster {
   std::vector<std::string> site_names() const;
   std::vector<std::string> missing_sites() const;
 
+  // A member says that its link to another one carries nothing.
+  void note_standing(const Seat& seat, const std::string& suspect);
+  // Such a link counts as broken if it stays so for long though both ends live.
+  void break_standing_links();
   // Whether all members live, so that no loss is the cause of the trouble.
   bool do_all_live() const;
   // Begins a generation of the same members, because a connection between two of them broke.
@@ -354,6 +365,7 @@ class Roster {
   double all_arrived_seconds_ = 0;          // when the newest member arrived there
   std::optional<Trouble> trouble_;          // in the open sync's exchange
   std::optional<double> troubled_seconds_;  // since when that sync is begun anew
+  std::map<std::string, StandingLink> standing_links_;  // by the member that says so
   std::optional<Pause> pause_;
   ArrivalHistory arrival_history_;
   std::map<std::string, Returning> returning_;  // by site

@@ -8,6 +8,15 @@
 
 namespace farstep::wan {
 
+namespace {
+
+// How long a link may carry nothing though both of its ends are heard. After an outage the kernel
+// sends again within 2 s, where it can be told to.
+constexpr double kStandingSeconds = 5;
+constexpr double kStandingGapSeconds = 3;  // between two messages of a member that say so
+
+}  // namespace
+
 // One at a time: with every one that goes, fewer are left.
 void Roster::leave_laggard_behind() {
   if (!has_begun() || verdict_ || pause_ || sync_->has_started()) return;
@@ -196,6 +205,31 @@ Roster::BrokenLink Roster::worst_link() const {
   return worst;
 }
 
+// While one of the two is not heard, its line is down, and TCP goes on when that is back.
+void Roster::note_standing(const Seat& seat, const std::string& suspect) {
+  const Seat* other = seat_of_site(suspect);
+  if (!is_member(seat) || !has_begun() || other == nullptr || !is_member(*other)) return;
+  const auto [entry, is_new] = standing_links_.try_emplace(
+      seat.site, StandingLink{suspect, now_seconds_, now_seconds_});
+  auto& link = entry->second;
+  const bool goes_on = link.suspect == suspect && is_recent(other->heard_seconds);
+  if (!goes_on) link = {suspect, now_seconds_, now_seconds_};
+  link.newest_seconds = now_seconds_;
+}
+
+void Roster::break_standing_links() {
+  if (!sync_->has_started()) return;
+  const double gap_seconds = std::max(suspect_seconds_, kStandingGapSeconds);
+  std::erase_if(standing_links_, [&](const auto& entry) {
+    return now_seconds_ - entry.second.newest_seconds > gap_seconds;
+  });
+  for (const auto& [member, link] : standing_links_) {
+    if (link.newest_seconds - link.begin_seconds < kStandingSeconds) continue;
+    if (!trouble_) trouble_ = Trouble{link.begin_seconds, {}};
+    trouble_->suspects.try_emplace(member, link.suspect);
+  }
+}
+
 // The others notice a dead process by its connections, seconds before its silence shows it. A
 // connection can also break between two living sites, so the accused one has to be silent too.
 // Otherwise the members need new connections.
@@ -204,6 +238,8 @@ void Roster::on(Seat& seat, const SuspectMessage& message) {
     send(seat.connection, *verdict_);
   } else if (is_outdated(message.generation)) {
     send(seat.connection, view());
+  } else if (message.is_standing) {
+    note_standing(seat, message.site);
   } else {
     for (auto& other : seats_) {
       if (other.site == message.site) suspect(other);

@@ -157,6 +157,14 @@ void SocketCounter::pace_with(const std::string& congestion_control) {
   if (is_open()) wan::pace_with(fd_, congestion_control);
 }
 
+// An error is ignored on purpose: other kernels know no such option.
+void SocketCounter::hurry(bool is_hurried) {
+  constexpr int kRtoMaxMilliseconds = 44;  // TCP_RTO_MAX_MS, which older headers lack
+  const int milliseconds = is_hurried ? 2'000 : 120'000;  // the latter is the kernel's own
+  if (!is_open()) return;
+  setsockopt(fd_, IPPROTO_TCP, kRtoMaxMilliseconds, &milliseconds, sizeof(milliseconds));
+}
+
 // An error is ignored on purpose: the connection has ended by itself then.
 void SocketCounter::shut_down() {
   if (is_open()) ::shutdown(fd_, SHUT_RDWR);
@@ -191,7 +199,9 @@ SocketFacts SocketCounter::facts() {
                      .least_rtt_seconds = kernel->tcpi_min_rtt * 1e-6,
                      .least_stretch = stretch,
                      .most_stretch = stretch,
-                     .is_sending = kernel->tcpi_unacked > 0 || kernel->tcpi_notsent_bytes > 0}};
+                     .is_sending = kernel->tcpi_unacked > 0 || kernel->tcpi_notsent_bytes > 0},
+            .is_unanswered = kernel->tcpi_unacked > 0,
+            .answers = kernel->tcpi_bytes_acked};
   return facts_;
 }
 

@@ -69,6 +69,9 @@ struct SocketFacts {
   double rtt_seconds = 0;      // smoothed round trip
   double sending_seconds = 0;  // with unacknowledged bytes; resolution a few milliseconds
   LineSample line;             // now_seconds is not set
+  // Whether the peer's machine owes an acknowledgement, and a number that changes with each.
+  bool is_unanswered = false;
+  uint64_t answers = 0;
 };
 
 // What carries bytes to a peer: one socket, or several one after the other.
@@ -80,6 +83,9 @@ class Line {
   // Do the same as the free functions.
   virtual void limit_pace(double bits_per_second) = 0;
   virtual void pace_with(const std::string& congestion_control) = 0;
+  // From now on repeats what stays unacknowledged every two seconds at least, or again ever more
+  // rarely. Only newer kernels can (6.15).
+  virtual void hurry(bool is_hurried) = 0;
 };
 
 // Reads the figures of a connected socket that another object owns and may close. Its setters do
@@ -90,6 +96,7 @@ class SocketCounter : public Line {
   SocketFacts facts() override;
   void limit_pace(double bits_per_second) override;
   void pace_with(const std::string& congestion_control) override;
+  void hurry(bool is_hurried) override;
   // Ends the connection both ways: its owner reads the end of the stream, as if the peer had closed
   // it. Does nothing once the socket is closed.
   void shut_down();

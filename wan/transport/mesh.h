@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct MeshOptions {
   // What brings connections to the peers; then `address` is loopback_ip() of the own rank, and
   // `port` is 0. Null: they go over the network as they are.
   Relay* relay = nullptr;
+  // Is told about every second of a peer to whom the connections carry nothing. It must not wait.
+  std::function<void(const std::string& site)> on_standing = {};
 
   int size() const { return static_cast<int>(sites.size()); }
   // Where this site listens for a peer's connection number `lane`.

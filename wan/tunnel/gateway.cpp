@@ -40,6 +40,7 @@ class LineFromNow : public Line {
   void pace_with(const std::string& congestion_control) override {
     line_->pace_with(congestion_control);
   }
+  void hurry(bool is_hurried) override { line_->hurry(is_hurried); }
 
  private:
   const std::shared_ptr<Line> line_;

@@ -229,6 +229,7 @@ void Tunnel::begin(SecureChannel channel, bool is_dialed) {
   if (pace_) counter_->limit_pace(*pace_);
   channel_.emplace(std::move(channel));
   is_connected_ = true;
+  ++num_connections_;
   is_closed_by_peer_ = false;
   failure_.clear();
   changed_.notify_all();
@@ -365,8 +366,11 @@ void Tunnel::check_silence() {
 
 SocketFacts Tunnel::facts() {
   const std::lock_guard lock(mutex_);
-  if (!counter_) return before_;
-  auto facts = counter_->facts();
+  auto facts = before_;
+  if (counter_) facts = counter_->facts();
+  facts.is_unanswered = !is_connected_;
+  facts.answers = num_connections_;
+  if (!counter_) return facts;
   facts.bytes += before_.bytes;
   facts.sending_seconds += before_.sending_seconds;
   facts.line.delivered_bytes += before_.line.delivered_bytes;

@@ -55,6 +55,7 @@ class Tunnel : public Line {
   SocketFacts facts() override;
   void limit_pace(double bits_per_second) override;
   void pace_with(const std::string& congestion_control) override;
+  void hurry(bool) override {}  // a connection that carries nothing is made anew
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -107,6 +108,7 @@ class Tunnel : public Line {
   std::string failure_;
   std::optional<SocketCounter> counter_;  // of channel_
   SocketFacts before_;                    // of the connections before
+  uint64_t num_connections_ = 0;
   std::optional<double> pace_;
   std::string control_;
 

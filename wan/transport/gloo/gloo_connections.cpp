@@ -62,6 +62,7 @@ milliseconds to_milliseconds(double seconds) {
 
 // Watchers end before the connections close: to them a closing connection would be a lost peer.
 GlooConnections::~GlooConnections() {
+  lane_thread_ = {};
   for (auto& link : links_) {
     if (link.watch) link.watch->request_stop();
   }
@@ -87,6 +88,8 @@ void GlooConnections::open(const std::vector<PeerLink>& links, Store& store) {
   for (const int peer : peers()) {
     links_[peer].watch->start([this, peer](const std::string& reason) { fail(peer, reason); });
   }
+  if (!mesh_.on_standing) return;
+  lane_thread_ = every_second([this] { watch_lanes(); });
 }
 
 std::vector<int> GlooConnections::peers() const {
@@ -203,6 +206,25 @@ void GlooConnections::observe_lines(double now_seconds) {
     if (watches && link.losses->is_lossy(sample)) change_control(link);
   }
   pacer_.observe(all);
+}
+
+// Whether the peer or its line is at fault the coordinator knows: it hears of the peer, or not.
+void GlooConnections::watch_lanes() {
+  for (const int peer : peers()) {
+    if (stands(links_[peer])) mesh_.on_standing(mesh_.sites[peer]);
+  }
+}
+
+bool GlooConnections::stands(GlooConnection& link) {
+  const std::lock_guard lock(mutex_);
+  bool stands = false;
+  for (auto& lane : link.lanes) {
+    if (!lane.line) continue;
+    lane.stall.look(clock_.now_seconds(), lane.line->facts());
+    if (lane.stall.has_changed()) lane.line->hurry(lane.stall.stands());
+    stands |= lane.stall.stands();
+  }
+  return stands;
 }
 
 // Continues with BBR on all lanes of a peer. The caller holds both mutexes.

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "trainer/base/clock.h"
@@ -21,6 +22,7 @@
 #include "wan/sockets/process_sockets.h"
 #include "wan/transport/gloo/loss_watch.h"
 #include "wan/transport/gloo/peer_watch.h"
+#include "wan/transport/gloo/stall_watch.h"
 #include "wan/transport/gloo/uplink_pacer.h"
 #include "wan/transport/mesh.h"
 #include "wan/transport/relay.h"
@@ -43,6 +45,7 @@ struct GlooLane {
   std::shared_ptr<const void> offer;
   std::optional<Way> way;
   std::shared_ptr<Line> line;  // guarded by the mutex of GlooConnections; null before
+  StallWatch stall;            // used by the thread of GlooConnections only
 };
 
 // All connections with one peer.
@@ -108,6 +111,9 @@ class GlooConnections {
   void connect_to(int peer, Store& store);
   void connect(int peer, int lane, const std::vector<char>& peer_address);
   void observe_lines(double now_seconds);
+  // Looks at all lanes, and tells of peers to whom they carry nothing.
+  void watch_lanes();
+  bool stands(GlooConnection& link);
   void change_control(GlooConnection& lossy);
   void end(const std::string& site, const std::string& reason, bool tell_peers);
   void say_farewell(const std::string& lost_site);
@@ -124,6 +130,7 @@ class GlooConnections {
   std::mutex pacing_mutex_;  // taken before mutex_
   UplinkPacer pacer_;        // guarded by pacing_mutex_, as is observed_seconds_
   double observed_seconds_ = 0;
+  std::jthread lane_thread_;  // the last member: it uses others
 };
 
 }  // namespace farstep::wan
