@@ -74,7 +74,8 @@ int coordinator_command(const Arguments& arguments) {
   }
   wan::Coordinator coordinator(secure_port ? kBehindSecurePort : config.endpoint,
                                served_run(run, config.place), run.deadlines, clock, config.journal,
-                               secure_port ? secure_port->visitors("") : wan::CoordinatorVisitors{}, copies);
+                               secure_port ? secure_port->visitors("") : wan::CoordinatorVisitors{},
+                               copies);
   if (secure_port) secure_port->offer_coordinator(coordinator.endpoint());
   // The coordinator has a thread of its own; this one only waits for its end or a signal.
   while (!coordinator.wait_until_over(kLookSeconds)) {

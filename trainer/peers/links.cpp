@@ -76,7 +76,9 @@ std::unique_ptr<wan::Transport> emulate_links(std::unique_ptr<wan::Transport> in
 }  // namespace
 
 Links::Links(const View& view, const LinkOptions& options, wan::Member& member, Clock& clock)
-    : member_(member), stall_seconds_(options.stall_seconds), mesh_(mesh_of(view, options, member)) {
+    : member_(member),
+      stall_seconds_(options.stall_seconds),
+      mesh_(mesh_of(view, options, member)) {
   // Before Gloo connects, because Gloo's errors name neither the site nor a remedy.
   const auto found = ways_to_peers(mesh_, options, member_);
   transport_ = emulate_links(

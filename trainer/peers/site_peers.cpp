@@ -44,8 +44,8 @@ std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded,
                                            const wan::JoinRequest& request, Clock& clock,
                                            const std::stop_token& stop,
                                            const MembershipFiles& files,
-                                           std::optional<double> wait_seconds) {
-  std::unique_ptr<SitePeers> peers(new SitePeers(loaded, clock, files, wait_seconds));
+                                           std::optional<double> wait_seconds, bool took_part) {
+  std::unique_ptr<SitePeers> peers(new SitePeers(loaded, clock, files, wait_seconds, took_part));
   const auto welcome = peers->register_site(request, stop);
   if (!welcome) return nullptr;
   peers->telling_failure([&] { peers->begin(*welcome); });
@@ -83,8 +83,11 @@ void SitePeers::begin(const wan::Welcome& welcome) {
 }
 
 SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files,
-                     std::optional<double> wait_seconds)
-    : site_(loaded.site), clock_(clock), secure_port_(SecurePort::open(site_, clock)) {
+                     std::optional<double> wait_seconds, bool took_part)
+    : site_(loaded.site),
+      clock_(clock),
+      took_part_(took_part),
+      secure_port_(SecurePort::open(site_, clock)) {
   const auto own = own_run(loaded);
   if (site_.hosted_coordinator()) start_coordinator(own, files);
   auto deadlines = own.deadlines;
@@ -101,9 +104,9 @@ void SitePeers::start_coordinator(const RunConfig& run, const MembershipFiles& f
   auto served = served_run(run, place);
   served.host = site_.name;
   if (!secure_port_) {
-    coordinator_ = std::make_unique<wan::Coordinator>(
-        coordinators[own].endpoint, served, run.deadlines, clock_, files.journal,
-        wan::CoordinatorVisitors{}, files.copies);
+    coordinator_ = std::make_unique<wan::Coordinator>(coordinators[own].endpoint, served,
+                                                      run.deadlines, clock_, files.journal,
+                                                      wan::CoordinatorVisitors{}, files.copies);
     return;
   }
   coordinator_ = std::make_unique<wan::Coordinator>(
@@ -163,7 +166,8 @@ void SitePeers::open_exchanges() {
     spdlog::info("sync.exchange {}: with keys it goes over the encrypted links of the sites",
                  name_of(exchange));
   }
-  auto stage = is_newcomer() ? wan::LinkStage::kJoin : wan::LinkStage::kStart;
+  auto stage = wan::LinkStage::kStart;
+  if (is_newcomer()) stage = took_part_ ? wan::LinkStage::kRejoin : wan::LinkStage::kJoin;
   links_ = std::make_unique<RenewedLinks>([this, stage](const View& view) mutable {
     const auto& deadlines = run_.deadlines;
     // A site that serves alone waits for the others' whole step, and one without data for the

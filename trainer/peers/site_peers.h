@@ -42,12 +42,14 @@ class SitePeers : public Peers {
  public:
   // Starts the coordinator if this site hosts it, joins with `request` and waits for all sites.
   // Returns null if a stop was requested before all had joined. `wait_seconds`: how long to wait
-  // for the others, if not join_seconds of the own run file; then it throws NotJoinedError. `clock`
-  // must outlive this. Throws ConfigError, DataError or PeerError.
+  // for the others, if not join_seconds of the own run file; then it throws NotJoinedError.
+  // `took_part`: this process did so before, and so links that fail may come back. `clock` must
+  // outlive this. Throws ConfigError, DataError or PeerError.
   static std::unique_ptr<SitePeers> join(const LoadedSite& loaded, const wan::JoinRequest& request,
                                          Clock& clock, const std::stop_token& stop,
                                          const MembershipFiles& files = {},
-                                         std::optional<double> wait_seconds = {});
+                                         std::optional<double> wait_seconds = {},
+                                         bool took_part = false);
   // A coordinator that this site hosts ends too, and sends the other sites to its stand-bys, or
   // ends the run.
   ~SitePeers() override;
@@ -122,7 +124,7 @@ class SitePeers : public Peers {
 
  private:
   SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files,
-            std::optional<double> wait_seconds);
+            std::optional<double> wait_seconds, bool took_part);
   bool has_stand_bys() const { return site_.coordinators().size() > 1; }
   void start_coordinator(const RunConfig& run, const MembershipFiles& files);
   // Returns where this site's member finds the coordinators.
@@ -136,6 +138,7 @@ class SitePeers : public Peers {
 
   const SiteConfig site_;
   Clock& clock_;
+  const bool took_part_;
   std::unique_ptr<SecurePort> secure_port_;        // null in plain mode; outlives what uses it
   std::unique_ptr<wan::Coordinator> coordinator_;  // null unless this site hosts it
   std::unique_ptr<wan::Member> member_;

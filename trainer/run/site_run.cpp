@@ -80,7 +80,7 @@ void log_failure(std::string_view text, Save&& save) {
 
 std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, wan::Resume resume,
                                        const std::stop_token& stop,
-                                       std::optional<double> wait_seconds) {
+                                       std::optional<double> wait_seconds, bool took_part) {
   in_file(loaded.file, [&] { load_gpu_library(loaded.site.devices); });
   CheckedSite checked(loaded);
   require_site(checked);
@@ -91,7 +91,7 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, wan::Resume res
                        .term = ground->output / "term.json",
                        .records = ground->output / kEventFile,
                        .copies = ground->output / kCopiesFolder},
-                      wait_seconds);
+                      wait_seconds, took_part);
   if (!peers) return nullptr;
   return peers->telling_failure([&] {
     require_run(checked, *peers);
@@ -353,9 +353,10 @@ int train_site(const LoadedSite& loaded, wan::Resume resume, const std::stop_tok
   if (finished && finished->doubt.empty()) return 0;
   const auto wait_seconds = finished ? std::optional(finished->join_seconds) : std::nullopt;
   const auto cores = allowed_cores();
+  bool took_part = false;
   while (true) {
     try {
-      const auto run = SiteRun::open(loaded, resume, stop, wait_seconds);
+      const auto run = SiteRun::open(loaded, resume, stop, wait_seconds, took_part);
       return run ? run->train(stop) : kExitInterrupted;
     } catch (const NotJoinedError& error) {
       if (!finished) throw;
@@ -368,6 +369,7 @@ int train_site(const LoadedSite& loaded, wan::Resume resume, const std::stop_tok
       finished.reset();  // the run goes on
     }
     resume = wan::Resume::kAuto;
+    took_part = true;
     stay_on_cores(cores);  // of its threads, as before the run pinned them
   }
 }

@@ -32,11 +32,12 @@ class SiteRun {
  public:
   // Joins the run. If it resumes, continues from the newest sync of which all sites have
   // checkpoints. If the run goes on already, train() takes the other sites' state. Returns null if
-  // a stop was requested before all sites had joined. `wait_seconds` is as in SitePeers::join().
-  // Throws ConfigError, DataError or PeerError.
+  // a stop was requested before all sites had joined. `wait_seconds` and `took_part` are as in
+  // SitePeers::join(). Throws ConfigError, DataError or PeerError.
   static std::unique_ptr<SiteRun> open(const LoadedSite& loaded, wan::Resume resume,
                                        const std::stop_token& stop,
-                                       std::optional<double> wait_seconds = {});
+                                       std::optional<double> wait_seconds = {},
+                                       bool took_part = false);
   // Aborts all transfers on the links.
   ~SiteRun();
   SiteRun(const SiteRun&) = delete;

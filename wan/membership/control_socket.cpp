@@ -41,8 +41,8 @@ constexpr int kKeepaliveProbes = 3;
 // A site that hears nothing for so long makes its connection anew. TCP alone repeats what was lost
 // ever more rarely: after an outage it would stand still for as long again.
 constexpr double kPingSeconds = 1, kSilenceSeconds = 5;
-// At most, for one attempt to connect: the kernel sends its first packet at once, after 1 s and after
-// 3 s. So a line that is back has one within 2 s.
+// At most, for one attempt to connect: the kernel sends its first packet at once, after 1 s and
+// after 3 s. So a line that is back has one within 2 s.
 constexpr double kConnectSeconds = 4;
 // This machine's own connections, as to a secure port, do not fail with a line.
 constexpr std::string_view kOwnMachine = "tcp://127.";

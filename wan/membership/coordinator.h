@@ -41,10 +41,10 @@ class Coordinator {
  public:
   // Listens at `endpoint` (tcp://ADDRESS:PORT; port * or 0 takes a free one) and serves `run`.
   // `journal` is the file of its state; empty: only the members know it. `clock` must outlive
-  // the coordinator. With `visitors.site_at` it serves no stranger, and each site under its own name
-  // only.
-  // `records` is the folder for copies of the sites' records; empty: none are kept. Throws
-  // ConfigError or PeerError if it cannot listen there (ControlSocket), and what Journal throws.
+  // the coordinator. With `visitors.site_at` it serves no stranger, and each site under its own
+  // name only. `records` is the folder for copies of the sites' records; empty: none are kept.
+  // Throws ConfigError or PeerError if it cannot listen there (ControlSocket), and what Journal
+  // throws.
   Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines, Clock& clock,
               const std::filesystem::path& journal = {}, CoordinatorVisitors visitors = {},
               std::filesystem::path records = {});

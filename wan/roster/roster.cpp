@@ -30,6 +30,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines)
           std::min(deadlines.lost_after_seconds,
                    std::max(kReconnectSeconds, kSuspectBeats * deadlines.heartbeat_seconds))),
       heartbeat_seconds_(deadlines.heartbeat_seconds),
+      connect_seconds_(deadlines.connect_seconds),
       join_seconds_(deadlines.join_seconds),
       pause_seconds_(deadlines.pause_seconds),
       min_sites_(run_.least_sites()),

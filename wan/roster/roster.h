@@ -15,8 +15,8 @@
 // pauses instead, and those that are lost stay members until enough others are there.
 //
 // When only a connection between two living members breaks, the same members begin a new
-// generation, and the open sync anew, over new connections. If that has not helped for
-// join_seconds, the site that most others do not reach is lost.
+// generation, and the open sync anew, over new connections. If that does not help, the site that
+// most others do not reach is lost.
 //
 // A site that is no member may register in the run that goes on: it is a newcomer. It fetches the
 // state that all share between two rounds, from a donor that the roster names, and arrives at the
@@ -156,6 +156,13 @@ class Roster {
     double newest_seconds;
   };
 
+  // A site whose links to members failed. It waits until it may try again, as each try stops all.
+  struct SeveredSite {
+    std::string peer;  // to whom; empty: not known
+    double pause_seconds = 0;
+    double until_seconds = 0;
+  };
+
   // A site that does not reach another one; `suspect` is empty if nobody knows which.
   struct BrokenLink {
     std::string member, suspect;
@@ -268,6 +275,10 @@ class Roster {
   // next round's first sync has not begun.
   void ask_donors();
   void ask_donor_of(const Seat& newcomer);
+  // Returns one of `donors` in turn; not a member that the newcomer did not reach, if there are
+  // more.
+  const std::string& donor_for(const std::string& newcomer, const std::vector<std::string>& donors,
+                               std::size_t turn) const;
   // Names a donor for each newcomer that waits for the state after the open sync.
   std::vector<Newcomer> newcomers_of_sync() const;
   // Notes which state the newcomers of the committed sync get. They are told when their donors
@@ -310,9 +321,15 @@ class Roster {
   bool do_all_live() const;
   // Begins a generation of the same members, because a connection between two of them broke.
   void repeat_sync();
-  // Returns the link to the site that most members suspect. Of two with as many, it takes the later
-  // in the run's order: the first site usually hosts the coordinator.
+  // Returns the link to the site that most members suspect. Of several with as many, it takes the
+  // last in the run's order that is not the coordinator's host.
   BrokenLink worst_link() const;
+  // For how long the members try to make a link before one of the two is lost.
+  double link_patience_seconds() const;
+  // A site that does not reach a member has to wait before it joins again, each time longer.
+  void sever(const std::string& site, const std::string& peer = {});
+  // Answers a newcomer that has to wait for that. Returns whether there is one.
+  bool lets_severed_wait(const std::string& connection, const std::string& site);
   // Whether all wait for a newcomer that was late before, and has the state nearly.
   bool waits_for_newcomer() const;
 
@@ -356,25 +373,26 @@ class Roster {
   void send_to_members(const CoordinatorMessage& message);
 
   const ServedRun run_;
-  const double lost_after_seconds_, suspect_seconds_, heartbeat_seconds_, join_seconds_,
-      pause_seconds_;
+  const double lost_after_seconds_, suspect_seconds_, heartbeat_seconds_, connect_seconds_,
+      join_seconds_, pause_seconds_;
   const int64_t min_sites_;
   std::vector<Seat> seats_;  // of the sites that the run names, then of others
   Progress progress_;
-  std::optional<OpenSync> sync_;            // nothing while joining
-  double all_arrived_seconds_ = 0;          // when the newest member arrived there
-  std::optional<Trouble> trouble_;          // in the open sync's exchange
-  std::optional<double> troubled_seconds_;  // since when that sync is begun anew
+  std::optional<OpenSync> sync_;                        // nothing while joining
+  double all_arrived_seconds_ = 0;                      // when the newest member arrived there
+  std::optional<Trouble> trouble_;                      // in the open sync's exchange
+  std::optional<double> troubled_seconds_;              // since when that sync is begun anew
+  std::map<std::string, SeveredSite> severed_;          // by site
   std::map<std::string, StandingLink> standing_links_;  // by the member that says so
   std::optional<Pause> pause_;
   ArrivalHistory arrival_history_;
-  std::map<std::string, Returning> returning_;  // by site
+  std::map<std::string, Returning> returning_;   // by site
   std::map<std::string, Neighbour> neighbours_;  // by site
-  double enough_seconds_ = 0;                   // since when enough of them ask to go on here
-  double last_enough_seconds_ = 0;              // when they did last
-  bool is_claiming_ = false;                    // the sites are asked to hear no other coordinator
-  bool has_run_ended_ = false;                  // the unknown run, as one of its sites has said
-  double stranger_seconds_ = 0;                 // when such a site was heard of
+  double enough_seconds_ = 0;                    // since when enough of them ask to go on here
+  double last_enough_seconds_ = 0;               // when they did last
+  bool is_claiming_ = false;                     // the sites are asked to hear no other coordinator
+  bool has_run_ended_ = false;                   // the unknown run, as one of its sites has said
+  double stranger_seconds_ = 0;                  // when such a site was heard of
   std::map<std::string, Value> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early

@@ -19,6 +19,15 @@ bool Roster::wants_state(const Seat& seat) const {
   return is_present(seat) && !is_member(seat) && seat.fetch && !seat.handover;
 }
 
+const std::string& Roster::donor_for(const std::string& newcomer,
+                                     const std::vector<std::string>& donors,
+                                     std::size_t turn) const {
+  const auto& first = donors[turn % donors.size()];
+  const auto entry = severed_.find(newcomer);
+  if (entry == severed_.end() || entry->second.peer != first) return first;
+  return donors[(turn + 1) % donors.size()];
+}
+
 // All members share this state until the first sync of the round under way begins. It comes a round
 // sooner than the one after that round. A member that has arrived is about to lose it.
 void Roster::ask_donors() {
@@ -36,7 +45,7 @@ void Roster::ask_donors() {
   for (auto& seat : seats_) {
     if (!wants_state(seat)) continue;
     seat.handover = HandoverMessage{.token = seat.fetch->token,
-                                    .donor = donors[turn++ % donors.size()],
+                                    .donor = donor_for(seat.site, donors, turn++),
                                     .round = last->round,
                                     .theta_hash = last->theta_hash,
                                     .endpoint = {}};
@@ -68,7 +77,7 @@ std::vector<Newcomer> Roster::newcomers_of_sync() const {
     if (!wants_state(seat)) continue;
     newcomers.push_back({.site = seat.site,
                          .request = *seat.fetch,
-                         .donor = donors[newcomers.size() % donors.size()]});
+                         .donor = donor_for(seat.site, donors, newcomers.size())});
   }
   return newcomers;
 }

@@ -166,15 +166,25 @@ bool Roster::do_all_live() const {
   });
 }
 
+// If enough are left, a link that does not come back costs no more time than a silent site. The
+// last attempt, and what came before the first, count in that.
+double Roster::link_patience_seconds() const {
+  if (std::ranges::count_if(seats_, is_present) <= min_sites_) return join_seconds_;
+  return std::min(join_seconds_,
+                  std::max(connect_seconds_, lost_after_seconds_ - 2 * connect_seconds_));
+}
+
 // A connection that does not come back is as bad as a lost site.
 void Roster::repeat_sync() {
   const auto [member, suspect] = worst_link();
-  if (!troubled_seconds_) troubled_seconds_ = trouble_->begin_seconds;
+  const bool is_first = !troubled_seconds_;
+  if (is_first) troubled_seconds_ = trouble_->begin_seconds;
   const auto peer = suspect.empty() ? "another site" : "site " + suspect;
-  if (now_seconds_ - *troubled_seconds_ > join_seconds_) {
+  if (!is_first && now_seconds_ - *troubled_seconds_ > link_patience_seconds()) {
     const bool may_return = false;  // it lives, so a pause would end at once
     for (auto& seat : seats_) {
       if (seat.site != (suspect.empty() ? member : suspect)) continue;
+      sever(seat.site, seat.site == member ? "" : member);
       lose(seat, Presence::kLost,
            fmt::format("the connections of site {} to {} have failed for {:.0f} s", member, peer,
                        now_seconds_ - *troubled_seconds_),
@@ -198,7 +208,8 @@ Roster::BrokenLink Roster::worst_link() const {
   for (const auto& site : progress_.members) {
     const auto accuses = [&](const auto& entry) { return entry.second == site; };
     const auto count = std::ranges::count_if(suspects, accuses);
-    if (count < most) continue;
+    const bool is_spared = site == run_.host && count == most && !worst.suspect.empty();
+    if (count < most || is_spared) continue;
     most = count;
     worst = {std::ranges::find_if(suspects, accuses)->first, site};
   }
@@ -209,8 +220,8 @@ Roster::BrokenLink Roster::worst_link() const {
 void Roster::note_standing(const Seat& seat, const std::string& suspect) {
   const Seat* other = seat_of_site(suspect);
   if (!is_member(seat) || !has_begun() || other == nullptr || !is_member(*other)) return;
-  const auto [entry, is_new] = standing_links_.try_emplace(
-      seat.site, StandingLink{suspect, now_seconds_, now_seconds_});
+  const auto [entry, is_new] =
+      standing_links_.try_emplace(seat.site, StandingLink{suspect, now_seconds_, now_seconds_});
   auto& link = entry->second;
   const bool goes_on = link.suspect == suspect && is_recent(other->heard_seconds);
   if (!goes_on) link = {suspect, now_seconds_, now_seconds_};
@@ -270,6 +281,9 @@ void Roster::on_closed_line(const std::string& site, double now_seconds) {
 
 void Roster::on(Seat& seat, const LeaveMessage& message) {
   send(seat.connection, GoodbyeMessage{});
+  const bool ends_itself =
+      message.outcome == Outcome::kDone || message.outcome == Outcome::kInterrupted;
+  if (seat.is_on_trial && !ends_itself) sever(seat.site);
   // Between two syncs nobody waits for this site.
   if (message.outcome == Outcome::kDone && has_begun() && !sync_->anyone_arrived()) {
     seat.presence = Presence::kLeft;

@@ -2,6 +2,8 @@
 // must not end first if it has the store: the others could not read the reasons any more.
 #include "wan/transport/link_faults.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -38,6 +40,17 @@ struct FaultsFields {
 
 bool concerns(const LinkFault& fault, int rank) {
   return fault.site == rank || fault.peer == rank;
+}
+
+// Returns the names of the other sites that these faults of a site concern.
+std::string peers_without_link(const std::vector<LinkFault>& faults, const MeshOptions& mesh) {
+  std::set<std::string> names;
+  for (const auto& fault : faults) {
+    for (const int rank : {fault.site, fault.peer}) {
+      if (rank != mesh.rank) names.insert(mesh.sites[rank]);
+    }
+  }
+  return names.empty() ? "anybody" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::string text_of_all(const std::vector<LinkFault>& faults) {
@@ -124,6 +137,10 @@ void require_links(const std::vector<LinkFault>& faults, const MeshOptions& mesh
   auto shown = faults;
   if (stage != LinkStage::kStart) {
     std::erase_if(shown, [&](const LinkFault& fault) { return !concerns(fault, mesh.rank); });
+  }
+  if (stage == LinkStage::kRejoin && !shown.empty()) {
+    throw LeftBehindError(fmt::format("site {} does not reach {}, as it did before",
+                                      mesh.sites[mesh.rank], peers_without_link(shown, mesh)));
   }
   const bool ends = stage == LinkStage::kStart || (stage == LinkStage::kJoin && !shown.empty());
   if (shown.empty()) shown = faults;

@@ -38,14 +38,16 @@ std::vector<LinkFault> read_link_faults(const std::string& text, int site, int s
 
 // Where a site stands in its run when its links are made.
 enum class LinkStage {
-  kStart,  // all sites begin
-  kJoin,   // this site comes into a run that goes on, and had no links in it before
-  kRun,    // it takes part
+  kStart,   // all sites begin
+  kJoin,    // this site comes into a run that goes on, and had no links in it before
+  kRejoin,  // the same, but it took part before, and its links worked
+  kRun,     // it takes part
 };
 
 // Returns if there are no faults. At the start all sites throw the same error. A site that joins
 // throws one if a fault is its own: the others go on without it. These are ConfigErrors with the
 // pairs and remedies; PeerErrors that name a site that cannot take part if a later try may succeed.
+// A site that joins again gets a LeftBehindError: its line has failed, and may come back.
 // Otherwise throws a PeerError that names the peer to whom this site has no link: of several, the
 // one that lacks most links. It names nobody if all links of this site are whole.
 void require_links(const std::vector<LinkFault>& faults, const MeshOptions& mesh, LinkStage stage);

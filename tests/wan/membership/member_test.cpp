@@ -62,6 +62,35 @@ TEST_CASE("a site may come before its coordinator") {
   member.leave(Outcome::kDone, "");
 }
 
+// As after an outage, in which TCP repeats what was lost ever more rarely.
+TEST_CASE("a site makes its connection anew if nothing comes on it") {
+  ControlSocket coordinator(ControlSocket::Role::kCoordinator, kAnyPort, patient_deadlines());
+  CuttableLink link(std::stoi(coordinator.endpoint().substr(16)));
+  const auto next = [&] {
+    std::optional<ControlSocket::Received> received;
+    while (!(received = coordinator.receive())) coordinator.wait(10);
+    return received->frames;
+  };
+  // By a name, since the lines of this machine's own addresses do not fail.
+  ControlSocket site(ControlSocket::Role::kSite,
+                     fmt::format("tcp://localhost:{}", link.address().port()), patient_deadlines());
+  site.send({"first"});
+  const auto first = next();
+  CHECK(first.at(1) == "first");
+  link.hold(true);
+  std::this_thread::sleep_for(std::chrono::seconds(8));  // the length of the outage itself
+  link.hold(false);
+  const auto deadline = deadline_after(60);
+  std::vector<std::string> broken;
+  while (broken.empty() && std::chrono::steady_clock::now() < deadline) {
+    coordinator.wait(0.1);
+    broken = coordinator.take_broken();
+  }
+  CHECK(broken == std::vector{first.at(0)});
+  site.send({"second"});
+  CHECK(next() == ControlSocket::Frames{first.at(0), "second"});
+}
+
 TEST_CASE("a connection that is cut and made again loses nothing") {
   RealClock clock;
   Coordinator coordinator(kAnyPort, served(2), patient_deadlines(), clock);

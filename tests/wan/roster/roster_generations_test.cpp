@@ -196,8 +196,10 @@ TEST_CASE("a connection that stays broken ends like the loss of the accused site
       CHECK(view->generation == ++generation);
     }
     const double seconds = table.now_seconds - start_seconds;
-    CHECK(seconds > Deadlines{}.join_seconds);
-    CHECK(seconds < Deadlines{}.join_seconds + 12);
+    // With enough sites left, only as long as two attempts may take.
+    const Deadlines usual;
+    CHECK(seconds > (min_sites == 2 ? usual.connect_seconds : usual.join_seconds));
+    CHECK(seconds < (min_sites == 2 ? usual.connect_seconds : usual.join_seconds) + 12);
     if (min_sites == 2) {
       CHECK(std::get<ViewMessage>(told.front().message).sites == Names{"a", "c"});
       CHECK(std::get<ViewMessage>(told.front().message).lost == "b");
@@ -207,9 +209,11 @@ TEST_CASE("a connection that stays broken ends like the loss of the accused site
   }
 }
 
-// Whom the members lose whose exchanges fail for join_seconds, by their suspicions in this order.
-std::string lost_by(const std::vector<std::pair<std::string, std::string>>& suspicions) {
-  Table table(kAll, 1, 1);
+// Whom the members lose whose exchanges go on to fail, by their suspicions in this order.
+std::string lost_by(const std::vector<std::pair<std::string, std::string>>& suspicions,
+                    std::optional<std::string> host = {}) {
+  Table table({.config = run_of(kAll), .sites = kAll, .min_sites = 1, .host = std::move(host)},
+              kTableDeadlines);
   table.join();
   for (int64_t generation = 1; generation < 1000; ++generation) {
     for (const auto& site : kAll) table.receive(site, arrival(1, "aa", generation));
@@ -231,8 +235,92 @@ TEST_CASE("of links that stay broken the site goes that most others do not reach
   CHECK(lost_by({{"b", "a"}, {"a", "b"}}) == "b");
   CHECK(lost_by({{"c", ""}, {"a", "b"}, {"b", "a"}}) == "b");
   CHECK(lost_by({{"b", "a"}}) == "a");
+  // The host's loss costs most.
+  CHECK(lost_by({{"b", "a"}, {"a", "b"}}, "b") == "a");
+  CHECK(lost_by({{"b", "a"}, {"a", "b"}}, "a") == "b");
+  CHECK(lost_by({{"b", "a"}, {"c", "a"}, {"a", "c"}}, "a") == "a");
+  CHECK(lost_by({{"a", "c"}, {"b", "c"}, {"c", "b"}}, "c") == "c");
   // Without a name it is the one that cannot go on.
   CHECK(lost_by({{"b", ""}}) == "b");
+}
+
+TEST_CASE("two members that lose only each other cost the others no more than a silent site") {
+  Table table({.config = run_of(kAll), .sites = kAll, .min_sites = 2, .host = "a"},
+              {.lost_after_seconds = 45});
+  table.join();
+  const double start_seconds = table.now_seconds;
+  int64_t generation = 1;
+  while (table.roster.state().run->progress.members == kAll) {
+    for (const auto& site : kAll) table.receive(site, arrival(1, "aa", generation));
+    table.pass(10, kAll);  // until the attempt fails
+    table.receive("b", SuspectMessage{generation, "c"});
+    table.receive("c", SuspectMessage{generation, "b"});
+    table.pass(2, kAll);
+    CHECK(table.roster.state().run->progress.generation == ++generation);
+  }
+  CHECK(table.now_seconds - start_seconds <= 45);
+  CHECK(generation > 3);
+  CHECK(view_of(table, "a").sites == Names{"a", "b"});
+  // It comes back, at first before the line does. Each try stops the others, and so each pause is
+  // longer than the one before.
+  double pause_seconds = 15;
+  for (const auto* process : {"c2", "c3", "c4"}) {
+    table.pass(pause_seconds - 1, {"a", "b"});
+    CHECK_THAT(only<WaitingMessage>(table.receive(process, registration("c"))).missing.at(0),
+               Catch::Matchers::Contains("site c did not reach a member"));
+    table.pass(1, {"a", "b"});
+    const auto welcome = table.receive(process, registration("c"));
+    CHECK(std::get<Welcome>(welcome.back().message).is_newcomer);
+    table.receive(process, arrival(1, "aa", generation));
+    ++generation;
+    CHECK(table.roster.state().run->progress.members == kAll);
+    table.receive(process, LeaveMessage{Outcome::kPeerLost, "no link to b"});
+    CHECK(table.roster.state().run->progress.generation == ++generation);
+    pause_seconds *= 2;
+  }
+  // A run that pauses has nothing to lose by a try.
+  table.receive("b", LeaveMessage{Outcome::kInterrupted, ""});
+  CHECK(std::get<Welcome>(table.receive("c5", registration("c")).back().message).is_newcomer);
+}
+
+TEST_CASE("a link that carries nothing counts as broken when both of its ends are heard") {
+  Table table(kAll, 1, 1, {.lost_after_seconds = 45});
+  table.join();
+  for (const auto& site : kAll) table.receive(site, arrival(1));
+  const auto report = [&] { CHECK(table.receive("b", SuspectMessage{1, "c", true}).empty()); };
+  const auto pass = [&](int seconds, const Names& living) {
+    std::vector<Outgoing> told;
+    for (int i = 0; i < seconds && told.empty(); ++i) {
+      report();
+      told = table.pass(1, living);
+    }
+    return told;
+  };
+  SECTION("for some seconds") {
+    CHECK(pass(5, kAll).empty());
+    const auto told = pass(1, kAll);
+    CHECK(receivers<ViewMessage>(told) == kAll);
+    CHECK(std::get<ViewMessage>(told.front().message).reason ==
+          "a connection of site b to site c broke");
+    // Of an older generation.
+    CHECK(only<ViewMessage>(table.receive("b", SuspectMessage{1, "c", true})).generation == 2);
+  }
+  SECTION("and not while the line of one of them is down") {
+    CHECK(pass(30, {"a", "b"}).empty());
+    CHECK(pass(4, kAll).empty());
+    SECTION("it carries something again") {
+      CHECK(table.pass(60, kAll).empty());
+    }
+    SECTION("it does not") {
+      CHECK(receivers<ViewMessage>(pass(3, kAll)) == kAll);
+    }
+  }
+  SECTION("and not after a commit") {
+    CHECK(pass(5, kAll).empty());
+    for (const auto& site : kAll) table.receive(site, ballot(1));
+    for (const auto& site : kAll) table.receive(site, arrival(2));
+    CHECK(table.pass(60, kAll).empty());
+  }
 }
 
 TEST_CASE("a site that leaves early leaves the others a generation of their own") {

@@ -89,8 +89,9 @@ TEST_CASE("a stand-by waits for a missing member from its last sign of life on")
   const auto ends = [](Table& table) { table.roster.on_broken("c", table.now_seconds); };
   CHECK(wait(ends) == 7);
   CHECK(wait([](Table& table) { table.roster.on_closed_line("c", table.now_seconds); }) == 7);
-  CHECK(wait([](Table& table) { table.receive("c", LeaveMessage{Outcome::kInterrupted, ""}); }) ==
-        7);
+  CHECK(wait([](Table& table) {
+          table.receive("c", LeaveMessage{Outcome::kInterrupted, ""});
+        }) == 7);
   // It has made its connection again.
   CHECK(wait([&](Table& table) {
           ends(table);

@@ -29,9 +29,23 @@ std::vector<std::string> thrown_by(int n, const std::vector<LinkFault>& faults, 
 using Texts = std::vector<std::string>;
 
 TEST_CASE("whole links let all sites go on at every stage") {
-  for (const auto stage : {LinkStage::kStart, LinkStage::kJoin, LinkStage::kRun}) {
+  for (const auto stage :
+       {LinkStage::kStart, LinkStage::kJoin, LinkStage::kRejoin, LinkStage::kRun}) {
     CHECK(thrown_by(2, {}, stage) == Texts{"", ""});
   }
+}
+
+// Its config was right before, so the text advises no change, and the site tries again.
+TEST_CASE("a site that joins again and does not reach a member is left behind") {
+  const std::vector<LinkFault> faults{fault(1, 2), fault(2, 1)};
+  const auto mesh = loopback_mesh(3, 2);
+  CHECK_THROWS_AS(require_links(faults, mesh, LinkStage::kRejoin), LeftBehindError);
+  const auto text =
+      fmt::format("site {} does not reach {}, as it did before", mesh.sites[2], mesh.sites[1]);
+  CHECK(peer_error([&] { require_links(faults, mesh, LinkStage::kRejoin); }) == ": " + text);
+  // A fault of others is a loss to it, as to a member.
+  CHECK(thrown_by(4, {fault(1, 2)}, LinkStage::kRejoin)[3] ==
+        thrown_by(4, {fault(1, 2)}, LinkStage::kRun)[3]);
 }
 
 TEST_CASE("at the start one pair without a link ends all sites with the same list") {

@@ -160,7 +160,7 @@ TEST_CASE("a line that is dead for longer than the silence that breaks it costs 
   sites.link.hold(true);
   const auto bytes = numbered(4'000'000, 8);
   auto sending = std::async(std::launch::async, [&, &near = near] { send_all(near, bytes); });
-  std::this_thread::sleep_for(std::chrono::seconds(7));  // the length of the outage itself
+  std::this_thread::sleep_for(std::chrono::seconds(7));    // the length of the outage itself
   CHECK_FALSE(sites.seoul->is_closed_by_peer("lyon", 0));  // a dead line tells nothing of the peer
   sites.link.hold(false);
   CHECK(receive(far, bytes.size()) == bytes);

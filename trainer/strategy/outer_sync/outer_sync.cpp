@@ -285,6 +285,8 @@ OuterSync::Outcome OuterSync::finish(const wan::SyncId& id, std::optional<wan::G
       auto outcome = exchange(id, *go, steps, give_up);
       outcome.seconds = outside_.clock.now_seconds() - began;
       return outcome;
+    } catch (const LeftBehindError&) {
+      throw;  // it joins again
     } catch (const PeerError& error) {
       // This site itself cannot take part, and the others go on without it.
       if (error.site() == view_.own_name()) throw;

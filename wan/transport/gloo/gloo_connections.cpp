@@ -220,7 +220,8 @@ bool GlooConnections::stands(GlooConnection& link) {
   bool stands = false;
   for (auto& lane : link.lanes) {
     if (!lane.line) continue;
-    lane.stall.look(clock_.now_seconds(), lane.line->facts());
+    const auto facts = lane.line->facts();
+    lane.stall.look(clock_.now_seconds(), facts.is_unanswered, facts.answers);
     if (lane.stall.has_changed()) lane.line->hurry(lane.stall.stands());
     stands |= lane.stall.stands();
   }

@@ -1,5 +1,5 @@
-// The kernel knows when it last heard an acknowledgement, but not since when it waits for one: on an
-// idle connection both are far apart. So what changes between two looks is what counts.
+// The kernel knows when it last heard an acknowledgement, but not since when it waits for one: on
+// an idle connection both are far apart. So what changes between two looks is what counts.
 #include "wan/transport/gloo/stall_watch.h"
 
 #include <chrono>
@@ -10,11 +10,11 @@
 
 namespace farstep::wan {
 
-void StallWatch::look(double now_seconds, const SocketFacts& facts) {
-  const bool goes_on = is_unanswered_ && facts.is_unanswered && facts.answers == answers_;
+void StallWatch::look(double now_seconds, bool is_unanswered, uint64_t answers) {
+  const bool goes_on = is_unanswered_ && is_unanswered && answers == answers_;
   if (!goes_on) answered_seconds_ = now_seconds;
-  is_unanswered_ = facts.is_unanswered;
-  answers_ = facts.answers;
+  is_unanswered_ = is_unanswered;
+  answers_ = answers;
   const bool stood = std::exchange(stands_, now_seconds - answered_seconds_ >= kStandSeconds);
   has_changed_ = stood != stands_;
 }

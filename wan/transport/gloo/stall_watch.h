@@ -6,8 +6,6 @@
 #include <functional>
 #include <thread>
 
-#include "wan/sockets/process_sockets.h"
-
 namespace farstep::wan {
 
 class StallWatch {
@@ -15,8 +13,8 @@ class StallWatch {
   // Far above round trips, and below what a user notices.
   static constexpr double kStandSeconds = 5;
 
-  // Takes the figures of one connection at a time. Times must not decrease.
-  void look(double now_seconds, const SocketFacts& facts);
+  // Takes `is_unanswered` and `answers` of SocketFacts. Times must not decrease.
+  void look(double now_seconds, bool is_unanswered, uint64_t answers);
   // Whether nothing was acknowledged for kStandSeconds.
   bool stands() const { return stands_; }
   // Whether that has changed with the last look.
