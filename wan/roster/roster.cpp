@@ -35,6 +35,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines)
       pause_seconds_(deadlines.pause_seconds),
       min_sites_(run_.least_sites()),
       seats_(run_.sites.begin(), run_.sites.end()),
+      link_reports_(deadlines, suspect_seconds_),
       arrival_history_(deadlines.lost_after_seconds,
                        std::max(deadlines.lost_after_seconds, deadlines.laggard_seconds)),
       term_(run_.term_after(0)) {
@@ -264,7 +265,7 @@ void Roster::on(Seat& seat, const RegisterMessage& message) {
 
 void Roster::begin_generation(const std::string& change) {
   trouble_.reset();
-  standing_links_.clear();
+  link_reports_.forget_standing();
   ++progress_.generation;
   progress_.newest_change = fmt::format("{}; generation {} goes on with {}", change,
                                         progress_.generation, fmt::join(progress_.members, ", "));

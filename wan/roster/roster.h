@@ -50,6 +50,7 @@
 #include "wan/protocol/deadlines.h"
 #include "wan/protocol/protocol.h"
 #include "wan/roster/arrival_history.h"
+#include "wan/roster/link_reports.h"
 #include "wan/roster/open_sync.h"
 #include "wan/roster/roster_state.h"
 
@@ -147,25 +148,6 @@ class Roster {
   struct Trouble {
     double begin_seconds;
     std::map<std::string, std::string> suspects;  // by member; empty: it does not know
-  };
-
-  // What a member says of a link that has not broken, and carries nothing.
-  struct StandingLink {
-    std::string suspect;
-    double begin_seconds;  // since when it does so though both ends are heard
-    double newest_seconds;
-  };
-
-  // A site whose links to members failed. It waits until it may try again, as each try stops all.
-  struct SeveredSite {
-    std::string peer;  // to whom; empty: not known
-    double pause_seconds = 0;
-    double until_seconds = 0;
-  };
-
-  // A site that does not reach another one; `suspect` is empty if nobody knows which.
-  struct BrokenLink {
-    std::string member, suspect;
   };
 
   // Too few sites are there. No sync begins, and the members that are lost stay members.
@@ -326,8 +308,6 @@ class Roster {
   BrokenLink worst_link() const;
   // For how long the members try to make a link before one of the two is lost.
   double link_patience_seconds() const;
-  // A site that does not reach a member has to wait before it joins again, each time longer.
-  void sever(const std::string& site, const std::string& peer = {});
   // Answers a newcomer that has to wait for that. Returns whether there is one.
   bool lets_severed_wait(const std::string& connection, const std::string& site);
   // Whether all wait for a newcomer that was late before, and has the state nearly.
@@ -378,12 +358,11 @@ class Roster {
   const int64_t min_sites_;
   std::vector<Seat> seats_;  // of the sites that the run names, then of others
   Progress progress_;
-  std::optional<OpenSync> sync_;                        // nothing while joining
-  double all_arrived_seconds_ = 0;                      // when the newest member arrived there
-  std::optional<Trouble> trouble_;                      // in the open sync's exchange
-  std::optional<double> troubled_seconds_;              // since when that sync is begun anew
-  std::map<std::string, SeveredSite> severed_;          // by site
-  std::map<std::string, StandingLink> standing_links_;  // by the member that says so
+  std::optional<OpenSync> sync_;            // nothing while joining
+  double all_arrived_seconds_ = 0;          // when the newest member arrived there
+  std::optional<Trouble> trouble_;          // in the open sync's exchange
+  std::optional<double> troubled_seconds_;  // since when that sync is begun anew
+  LinkReports link_reports_;
   std::optional<Pause> pause_;
   ArrivalHistory arrival_history_;
   std::map<std::string, Returning> returning_;   // by site

@@ -23,9 +23,7 @@ const std::string& Roster::donor_for(const std::string& newcomer,
                                      const std::vector<std::string>& donors,
                                      std::size_t turn) const {
   const auto& first = donors[turn % donors.size()];
-  const auto entry = severed_.find(newcomer);
-  if (entry == severed_.end() || entry->second.peer != first) return first;
-  return donors[(turn + 1) % donors.size()];
+  return link_reports_.has_missed(newcomer, first) ? donors[(turn + 1) % donors.size()] : first;
 }
 
 // All members share this state until the first sync of the round under way begins. It comes a round

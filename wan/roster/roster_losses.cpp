@@ -8,15 +8,6 @@
 
 namespace farstep::wan {
 
-namespace {
-
-// How long a link may carry nothing though both of its ends are heard. After an outage the kernel
-// sends again within 2 s, where it can be told to.
-constexpr double kStandingSeconds = 5;
-constexpr double kStandingGapSeconds = 3;  // between two messages of a member that say so
-
-}  // namespace
-
 // One at a time: with every one that goes, fewer are left.
 void Roster::leave_laggard_behind() {
   if (!has_begun() || verdict_ || pause_ || sync_->has_started()) return;
@@ -184,7 +175,7 @@ void Roster::repeat_sync() {
     const bool may_return = false;  // it lives, so a pause would end at once
     for (auto& seat : seats_) {
       if (seat.site != (suspect.empty() ? member : suspect)) continue;
-      sever(seat.site, seat.site == member ? "" : member);
+      link_reports_.sever(seat.site, seat.site == member ? "" : member, now_seconds_);
       lose(seat, Presence::kLost,
            fmt::format("the connections of site {} to {} have failed for {:.0f} s", member, peer,
                        now_seconds_ - *troubled_seconds_),
@@ -201,7 +192,7 @@ void Roster::repeat_sync() {
   begin_generation(reason);
 }
 
-Roster::BrokenLink Roster::worst_link() const {
+BrokenLink Roster::worst_link() const {
   const auto& suspects = trouble_->suspects;
   BrokenLink worst{suspects.begin()->first, {}};
   std::ptrdiff_t most = 1;
@@ -220,24 +211,14 @@ Roster::BrokenLink Roster::worst_link() const {
 void Roster::note_standing(const Seat& seat, const std::string& suspect) {
   const Seat* other = seat_of_site(suspect);
   if (!is_member(seat) || !has_begun() || other == nullptr || !is_member(*other)) return;
-  const auto [entry, is_new] =
-      standing_links_.try_emplace(seat.site, StandingLink{suspect, now_seconds_, now_seconds_});
-  auto& link = entry->second;
-  const bool goes_on = link.suspect == suspect && is_recent(other->heard_seconds);
-  if (!goes_on) link = {suspect, now_seconds_, now_seconds_};
-  link.newest_seconds = now_seconds_;
+  link_reports_.note_standing(seat.site, suspect, is_recent(other->heard_seconds), now_seconds_);
 }
 
 void Roster::break_standing_links() {
   if (!sync_->has_started()) return;
-  const double gap_seconds = std::max(suspect_seconds_, kStandingGapSeconds);
-  std::erase_if(standing_links_, [&](const auto& entry) {
-    return now_seconds_ - entry.second.newest_seconds > gap_seconds;
-  });
-  for (const auto& [member, link] : standing_links_) {
-    if (link.newest_seconds - link.begin_seconds < kStandingSeconds) continue;
-    if (!trouble_) trouble_ = Trouble{link.begin_seconds, {}};
-    trouble_->suspects.try_emplace(member, link.suspect);
+  for (const auto& [link, begin_seconds] : link_reports_.standing_for_long(now_seconds_)) {
+    if (!trouble_) trouble_ = Trouble{begin_seconds, {}};
+    trouble_->suspects.try_emplace(link.member, link.suspect);
   }
 }
 
@@ -283,7 +264,7 @@ void Roster::on(Seat& seat, const LeaveMessage& message) {
   send(seat.connection, GoodbyeMessage{});
   const bool ends_itself =
       message.outcome == Outcome::kDone || message.outcome == Outcome::kInterrupted;
-  if (seat.is_on_trial && !ends_itself) sever(seat.site);
+  if (seat.is_on_trial && !ends_itself) link_reports_.sever(seat.site, "", now_seconds_);
   // Between two syncs nobody waits for this site.
   if (message.outcome == Outcome::kDone && has_begun() && !sync_->anyone_arrived()) {
     seat.presence = Presence::kLeft;

@@ -1,39 +1,18 @@
 // The roster's part in taking in sites of a run that has begun.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "wan/roster/roster.h"
 
 namespace farstep::wan {
 
-namespace {
-
-// Each try of a newcomer that does not reach a member stops all others for connect_seconds. So the
-// first pause is longer than that, and each next one twice as long, but shorter than a site waits.
-constexpr double kFirstPauseAttempts = 1.5;
-constexpr double kLongestPauseShare = 0.9;  // of join_seconds
-
-}  // namespace
-
-void Roster::sever(const std::string& site, const std::string& peer) {
-  auto& entry = severed_[site];
-  if (!peer.empty()) entry.peer = peer;
-  entry.pause_seconds = std::clamp(
-      2 * entry.pause_seconds, kFirstPauseAttempts * connect_seconds_,
-      std::max(kFirstPauseAttempts * connect_seconds_, kLongestPauseShare * join_seconds_));
-  entry.until_seconds = now_seconds_ + entry.pause_seconds;
-}
-
 // A run that pauses has nothing to lose.
 bool Roster::lets_severed_wait(const std::string& connection, const std::string& site) {
-  const auto found = severed_.find(site);
-  if (found == severed_.end() || pause_ || now_seconds_ >= found->second.until_seconds)
-    return false;
-  send(connection,
-       WaitingMessage{{fmt::format("{} s more, as site {} did not reach a member",
-                                   std::ceil(found->second.until_seconds - now_seconds_), site)}});
+  const auto wait_seconds = link_reports_.wait_seconds(site, now_seconds_);
+  if (!wait_seconds || pause_) return false;
+  send(connection, WaitingMessage{{fmt::format("{} s more, as site {} did not reach a member",
+                                               std::ceil(*wait_seconds), site)}});
   return true;
 }
 

@@ -166,8 +166,8 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
   trouble_.reset();
   troubled_seconds_.reset();
   for (auto& other : seats_) other.is_on_trial = false;
-  for (const auto& site : progress_.members) severed_.erase(site);
-  standing_links_.clear();
+  link_reports_.forget_severed(progress_.members);
+  link_reports_.forget_standing();
   prepare_handovers(*sync_);
   const bool ends_round = id.fragment + 1 == progress_.fragments;
   progress_.last_round.reset();
