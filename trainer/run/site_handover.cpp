@@ -219,6 +219,8 @@ bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
       spdlog::info("the run's rounds are done: this site saves its last state");
       run.checkpoints.begin(run);
       return true;
+    } catch (const LeftBehindError&) {
+      throw;  // a newer state would meet the same links
     } catch (const PeerError& error) {
       run.peers.throw_if_failed();
       // As with listen(): this site cannot take part for now.
