@@ -46,33 +46,54 @@ Member::~Member() {
 // ---- calls of the site ----
 
 void Member::put(const std::string& key, const std::string& value) {
-  // The others may take as long to start as to join.
-  const double patience_seconds = deadlines().join_seconds;
-  if (!ask(PutMessage{key, to_hex(value)}, clock_.now_seconds() + patience_seconds)) {
-    throw PeerError("", fmt::format("coordinator at {} did not take {} within {} s", coordinator(),
-                                    key, patience_seconds));
-  }
-  remember(key, value);
+  put_and_get(key, value, {});
 }
 
 std::string Member::get(const std::string& key) {
+  return request_values({}, {key}).front();
+}
+
+std::vector<std::string> Member::put_and_get(const std::string& key, const std::string& value,
+                                             const std::vector<std::string>& wanted) {
+  auto values = request_values(PutMessage{key, to_hex(value)}, wanted);
+  remember(key, value);
+  return values;
+}
+
+// Repeated as a whole while the run pauses: each request gets the same answer again.
+std::vector<std::string> Member::request_values(const std::optional<PutMessage>& own,
+                                                const std::vector<std::string>& wanted) {
+  // The others may take as long to start as to join.
   const double patience_seconds = deadlines().join_seconds;
-  {
+  if (!wanted.empty()) {
     const std::lock_guard lock(mutex_);
     throw_if_outdated();
   }
-  std::optional<CoordinatorMessage> answer;
+  std::vector<SiteMessage> messages;
+  if (own) messages.emplace_back(*own);
+  for (const auto& key : wanted) messages.emplace_back(GetMessage{key});
+  std::vector<std::optional<CoordinatorMessage>> answers;
   do {
-    answer = ask(GetMessage{key}, clock_.now_seconds() + patience_seconds);
-  } while (!answer && is_paused());
-  if (!answer) {
-    throw PeerError(
-        "", fmt::format("no site put {} at the coordinator within {} s", key, patience_seconds));
+    answers = ask_all(messages, clock_.now_seconds() + patience_seconds);
+  } while (!std::ranges::all_of(answers, &std::optional<CoordinatorMessage>::has_value) &&
+           is_paused());
+  const std::size_t first = own ? 1 : 0;
+  if (own && !answers.front()) {
+    throw PeerError("", fmt::format("coordinator at {} did not take {} within {} s", coordinator(),
+                                    own->key, patience_seconds));
   }
-  if (const auto* view = std::get_if<ViewMessage>(&*answer)) throw_lost(*view);
-  auto value = from_hex(std::get<ValueMessage>(*answer).value);
-  remember(key, value);
-  return value;
+  std::vector<std::string> values;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto& answer = answers[first + i];
+    if (!answer) {
+      throw PeerError("", fmt::format("no site put {} at the coordinator within {} s", wanted[i],
+                                      patience_seconds));
+    }
+    if (const auto* view = std::get_if<ViewMessage>(&*answer)) throw_lost(*view);
+    values.push_back(from_hex(std::get<ValueMessage>(*answer).value));
+    remember(wanted[i], values.back());
+  }
+  return values;
 }
 
 void Member::remember(const std::string& key, const std::string& value) {
@@ -252,20 +273,36 @@ void Member::on_peer_lost(int64_t generation, LossListener listener) {
 
 // ---- waiting for answers ----
 
-// The request is on this stack. The thread finds it in requests_, sends it, and stores its answer.
 std::optional<CoordinatorMessage> Member::ask(SiteMessage message, double deadline_seconds,
                                               std::stop_token stop, bool despite_failure) {
+  return ask_all({std::move(message)}, deadline_seconds, std::move(stop), despite_failure).front();
+}
+
+// The requests belong to this call. The thread finds them in requests_, sends them, and stores
+// their answers.
+std::vector<std::optional<CoordinatorMessage>> Member::ask_all(std::vector<SiteMessage> messages,
+                                                               double deadline_seconds,
+                                                               std::stop_token stop,
+                                                               bool despite_failure) {
+  std::vector<Request> asked;
+  for (auto& message : messages) {
+    asked.push_back({.message = std::move(message), .is_sent = false, .answer = {}});
+  }
   std::unique_lock lock(mutex_);
   if (!despite_failure) throw_failure();
-  Request request{.message = std::move(message), .is_sent = false, .answer = {}};
-  requests_.push_back(&request);
+  for (auto& request : asked) requests_.push_back(&request);
   lines_.wake();
+  const auto is_answered = [](const Request& request) { return request.answer.has_value(); };
   wait(lock, deadline_seconds, std::move(stop),
-       [&] { return request.answer || (failure_ && !despite_failure); });
-  // Under the lock: the thread must not answer a request whose stack frame has gone.
-  std::erase(requests_, &request);
-  if (!request.answer && !despite_failure) throw_failure();
-  return std::move(request.answer);
+       [&] { return std::ranges::all_of(asked, is_answered) || (failure_ && !despite_failure); });
+  // Under the lock: the thread must not answer a request that has gone.
+  std::erase_if(requests_, [&](const Request* request) {
+    return request >= asked.data() && request < asked.data() + asked.size();
+  });
+  if (!std::ranges::all_of(asked, is_answered) && !despite_failure) throw_failure();
+  std::vector<std::optional<CoordinatorMessage>> answers;
+  for (auto& request : asked) answers.push_back(std::move(request.answer));
+  return answers;
 }
 
 void Member::wait(std::unique_lock<std::mutex>& lock, double deadline_seconds, std::stop_token stop,

@@ -77,6 +77,9 @@ class Member : public Store, public Rendezvous {
   // Waits until the key exists. Throws PeerError after join_seconds (unless the run pauses), or if
   // a member of the newest sync (of the first generation before any) is lost.
   std::string get(const std::string& key) override;
+  // Sends all requests at once, so it takes one round trip if the values are there.
+  std::vector<std::string> put_and_get(const std::string& key, const std::string& value,
+                                       const std::vector<std::string>& wanted) override;
 
   std::optional<Go> arrive(const SyncId& sync, const Contribution& contribution,
                            const std::string& theta_hash, std::stop_token stop) override;
@@ -145,6 +148,14 @@ class Member : public Store, public Rendezvous {
   // `despite_failure`.
   std::optional<CoordinatorMessage> ask(SiteMessage message, double deadline_seconds,
                                         std::stop_token stop = {}, bool despite_failure = false);
+  // Does ask() with several messages at once; returns an answer, or none, for each.
+  std::vector<std::optional<CoordinatorMessage>> ask_all(std::vector<SiteMessage> messages,
+                                                         double deadline_seconds,
+                                                         std::stop_token stop = {},
+                                                         bool despite_failure = false);
+  // Puts `own`, if it is given, and gets the values of `wanted`.
+  std::vector<std::string> request_values(const std::optional<PutMessage>& own,
+                                          const std::vector<std::string>& wanted);
   // Keeps a value of the start, which a coordinator without it may need.
   void remember(const std::string& key, const std::string& value);
   void throw_failure() const;  // if there is one; the caller holds mutex_

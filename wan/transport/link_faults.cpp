@@ -116,11 +116,10 @@ std::vector<LinkFault> read_link_faults(const std::string& text, int site, int s
 
 std::vector<LinkFault> share_faults(Store& store, const std::string& prefix,
                                     const MeshOptions& mesh, const std::vector<LinkFault>& own) {
-  const auto key_of = [&](int rank) { return fmt::format("{}/verdict/{}", prefix, rank); };
-  store.put(key_of(mesh.rank), text_of(own));
+  const auto texts = share(store, prefix + "/verdict", text_of(own), mesh.rank, mesh.size());
   std::vector<LinkFault> all;
   for (int rank = 0; rank < mesh.size(); ++rank) {
-    const auto text = store.get(key_of(rank));
+    const auto& text = texts[static_cast<std::size_t>(rank)];
     try {
       for (auto& fault : read_link_faults(text, rank, mesh.size())) all.push_back(std::move(fault));
     } catch (const DataError& error) {

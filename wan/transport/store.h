@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace farstep::wan {
 
@@ -16,7 +17,16 @@ class Store {
   virtual void put(const std::string& key, const std::string& value) = 0;
   // Returns the value of `key`; waits until it exists. Throws PeerError after the store's deadline.
   virtual std::string get(const std::string& key) = 0;
+  // Does put(), and then get() for each of `wanted`; returns their values in this order. A store
+  // that is far away needs one round trip for all of it.
+  virtual std::vector<std::string> put_and_get(const std::string& key, const std::string& value,
+                                               const std::vector<std::string>& wanted);
 };
+
+// Publishes `own` as this site's value of `key`. Returns the values of all `size` sites, by rank,
+// which do the same at the same time.
+std::vector<std::string> share(Store& store, const std::string& key, const std::string& own,
+                               int self, int size);
 
 // Returns when all `size` sites have called it with `key`, or when one cannot any more. Sites that
 // have learned the same failure call it before they end: one of them may take the store along.

@@ -122,6 +122,36 @@ TEST_CASE("a connection that is cut and made again loses nothing") {
   CHECK(coordinator.failure().empty());
 }
 
+TEST_CASE("sites share a value each in one step") {
+  Party party(3, patient_deadlines());
+  const auto shared = run_ranks(
+      3, [&](int i) { return share(*party.members[i], "where", "at " + std::to_string(i), i, 3); });
+  for (const auto& values : shared) {
+    CHECK(values == std::vector<std::string>{"at 0", "at 1", "at 2"});
+  }
+  // Several values in the order that is asked for; one of them comes later.
+  auto waiting = std::async(std::launch::async, [&] {
+    return party.members[0]->put_and_get("k/0", "x", {"k/1", "where/2", "where/1"});
+  });
+  party.members[1]->put("k/1", "y");
+  CHECK(waiting.get() == std::vector<std::string>{"y", "at 2", "at 1"});
+}
+
+TEST_CASE("a wait for several values ends when a site that has not put its own is lost") {
+  Party party(3, quick_deadlines(), 2);
+  auto waiting = std::async(std::launch::async, [&] {
+    try {
+      party.members[0]->put_and_get("k/0", "x", {"k/0", "k/1", "k/2"});
+    } catch (const PeerError& error) {
+      return error.site();
+    }
+    return std::string("nobody");
+  });
+  party.members[1]->put("k/1", "y");
+  party.members[2].reset();
+  CHECK(waiting.get() == "s2");
+}
+
 TEST_CASE("a site whose run differs is refused with the JSON path") {
   RealClock clock;
   const Coordinator coordinator(kAnyPort, served(2), patient_deadlines(), clock);

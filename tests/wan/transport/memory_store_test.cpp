@@ -19,6 +19,13 @@ TEST_CASE("a store delivers values to those who ask before and after they are pu
   }
 }
 
+TEST_CASE("sites share a value each through a store") {
+  MemoryStore store(5);
+  const auto shared =
+      run_ranks(3, [&](int rank) { return share(store, "k", std::to_string(rank), rank, 3); });
+  for (const auto& values : shared) CHECK(values == std::vector<std::string>{"0", "1", "2"});
+}
+
 TEST_CASE("a store's get ends with PeerError naming the key when nobody puts it") {
   MemoryStore store(0.02);
   CHECK_THROWS_AS(store.get("missing"), PeerError);
