@@ -1,5 +1,5 @@
 // Everything that connects the members of one view: the transport, its meters and the exchange. It
-// is made and destroyed as a whole, because Gloo cannot replace a single connection.
+// is made and destroyed as a whole, but whole connections go on to the next view.
 #include "trainer/peers/links.h"
 
 #include <spdlog/spdlog.h>
@@ -10,6 +10,7 @@
 #include "wan/emulate/shaped_transport.h"
 #include "wan/sockets/local_address.h"
 #include "wan/transport/gloo/gloo_transport.h"
+#include "wan/transport/gloo/kept_connections.h"
 #include "wan/transport/network_check.h"
 #include "wan/tunnel/tunnel_check.h"
 
@@ -38,16 +39,18 @@ wan::MeshOptions mesh_of(const View& view, const LinkOptions& options, wan::Memb
           }};
 }
 
-wan::NetworkFindings check(const wan::MeshOptions& mesh, SecurePort* secure_port,
+wan::NetworkFindings check(const wan::MeshOptions& mesh, const LinkOptions& options,
                            wan::Member& member) {
-  if (secure_port == nullptr) return check_network(mesh, member);
-  return check_tunnels(mesh, secure_port->reached_at(), secure_port->gateway(), member);
+  const auto offers = options.kept != nullptr ? options.kept->offer(mesh) : wan::Offers{};
+  auto* const port = options.secure_port;
+  if (port == nullptr) return check_network(mesh, member, offers);
+  return check_tunnels(mesh, port->reached_at(), port->gateway(), member, offers);
 }
 
 // Returns the ways to the peers. A member's error may end in another try, and so in no message.
 std::vector<wan::PeerLink> ways_to_peers(const wan::MeshOptions& mesh, const LinkOptions& options,
                                          wan::Member& member) {
-  const auto found = check(mesh, options.secure_port, member);
+  const auto found = check(mesh, options, member);
   if (options.stage == wan::LinkStage::kRun) {
     for (const auto& fault : found.faults) spdlog::warn("{}", fault.text);
   }
@@ -82,12 +85,13 @@ Links::Links(const View& view, const LinkOptions& options, wan::Member& member, 
   // Before Gloo connects, because Gloo's errors name neither the site nor a remedy.
   const auto found = ways_to_peers(mesh_, options, member_);
   transport_ = emulate_links(
-      std::make_unique<wan::GlooTransport>(mesh_, found, stall_seconds_, member_), options, clock);
+      std::make_unique<wan::GlooTransport>(mesh_, found, stall_seconds_, member_, options.kept),
+      options, clock);
   meters_ = std::make_unique<wan::LinkMeters>(*transport_);
   // Only now, because the listener uses the transport.
   abort_when_a_peer_is_lost();
   for (std::size_t peer = 0; peer < found.size(); ++peer) {
-    if (peer == view.self) continue;
+    if (peer == view.self || found[peer].is_kept) continue;
     spdlog::info("link to {}: round trip {:.2f} ms", view.members[peer],
                  1e3 * found[peer].rtt_seconds);
   }

@@ -1,7 +1,8 @@
 // A site's connections to the other members of one view, and the exchange over them.
 //
-// Each view has links of its own. The loss of a peer aborts them. abort() is thread-safe. The
-// figures may be read by another thread than the one that uses the exchange.
+// Each view has links of its own, but connections of members that stay may outlive it. The loss of
+// a peer aborts the links. abort() is thread-safe. The figures may be read by another thread than
+// the one that uses the exchange.
 #pragma once
 
 #include <memory>
@@ -24,12 +25,18 @@ namespace farstep {
 
 class SecurePort;
 
+namespace wan {
+class KeptConnections;
+}
+
 // The settings of the links of a view.
 struct LinkOptions {
   wan::LinkStage stage = wan::LinkStage::kStart;
   NetworkConfig network;              // of this site
   int lanes = 1;                      // connections between two sites
   SecurePort* secure_port = nullptr;  // null: plain TCP
+  // Where connections with members that stay wait for the next view; null: they end with this one.
+  wan::KeptConnections* kept = nullptr;
   double connect_seconds = 10;
   double stall_seconds = 60;  // a transfer without progress for so long fails
   uint64_t seed = 0;          // of emulated losses

@@ -1,4 +1,5 @@
-// The links of the newest view and the exchange over them, made anew for each view.
+// The links of the newest view and the exchange over them, made anew for each view. Connections of
+// members that stay may be the same (Links).
 //
 // What was sent over earlier links still counts. among() belongs to the thread that syncs, or to
 // another one while no sync is under way; all other methods are thread-safe. What connections()

@@ -148,12 +148,13 @@ int SitePeers::lanes(std::size_t members) const {
 }
 
 std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds,
-                                          wan::LinkStage stage) {
+                                          wan::LinkStage stage, wan::KeptConnections* kept) {
   // Sites with one seed would lose the same packets at the same time.
   const LinkOptions options{.stage = stage,
                             .network = site_.network,
                             .lanes = lanes(view.size()),
                             .secure_port = secure_port_.get(),
+                            .kept = kept,
                             .connect_seconds = run_.deadlines.connect_seconds,
                             .stall_seconds = stall_seconds,
                             .seed = static_cast<uint64_t>(run_.seed + welcome_.site_id)};
@@ -176,7 +177,7 @@ void SitePeers::open_exchanges() {
         run_.reads_data(site_.name)
             ? deadlines.transfer_stall_seconds
             : std::max(deadlines.transfer_stall_seconds, deadlines.laggard_seconds);
-    auto links = connect(view, stall_seconds, stage);
+    auto links = connect(view, stall_seconds, stage, &kept_);
     stage =
         wan::LinkStage::kRun;  // the site has been reached: what fails from here on may come back
     links->make_exchange(run_.sync.exchange);

@@ -20,6 +20,7 @@
 #include "trainer/settings/load_config.h"
 #include "wan/membership/coordinator.h"
 #include "wan/membership/member.h"
+#include "wan/transport/gloo/kept_connections.h"
 
 namespace farstep {
 
@@ -57,7 +58,8 @@ class SitePeers : public Peers {
   // Makes links to the members of `view`, without an exchange. A transfer fails after
   // `stall_seconds` without progress. All members must call it at the same time. Throws as Links().
   std::unique_ptr<Links> connect(const View& view, double stall_seconds,
-                                 wan::LinkStage stage = wan::LinkStage::kStart);
+                                 wan::LinkStage stage = wan::LinkStage::kStart,
+                                 wan::KeptConnections* kept = nullptr);
   // Makes links and exchange of the present view, and from here on those of each newer one. Called
   // as connect(), before exchanges and figures of links are used. A newcomer's first links are
   // those of the view in which it becomes a member. Throws as Links() at the start.
@@ -145,6 +147,7 @@ class SitePeers : public Peers {
   wan::Welcome welcome_;
   RunConfig run_;
   View view_;
+  wan::KeptConnections kept_;            // of links_ to the next ones
   std::unique_ptr<RenewedLinks> links_;  // null before open_exchanges()
 };
 

@@ -61,24 +61,15 @@ std::vector<sock_filter> source_filter(const SocketAddress& source) {
 
 }  // namespace
 
-// Gloo does not give out its sockets. The kernel lists all sockets of the process, and their
-// addresses distinguish them.
-int find_socket(
-    const std::function<bool(const SocketAddress&, const std::optional<SocketAddress>&)>& wanted) {
+// Gloo does not give out its sockets. The kernel lists all descriptors of the process, and
+// addresses distinguish sockets.
+std::vector<ProcessSocket> process_sockets() {
+  std::vector<ProcessSocket> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     const int fd = std::stoi(entry.path().filename());
-    const auto local = SocketAddress::local_of(fd);
-    if (local && wanted(*local, SocketAddress::remote_of(fd))) return fd;
-  }
-  return -1;
-}
-
-std::vector<int> connections_from(const std::string& ip) {
-  std::vector<int> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    const int fd = std::stoi(entry.path().filename());
-    const auto local = SocketAddress::local_of(fd);
-    if (local && local->ip() == ip && SocketAddress::remote_of(fd)) found.push_back(fd);
+    if (const auto local = SocketAddress::local_of(fd)) {
+      found.push_back({fd, *local, SocketAddress::remote_of(fd)});
+    }
   }
   return found;
 }
@@ -178,6 +169,15 @@ bool SocketCounter::is_open() const {
          (remote == remote_ || !remote || remote->port() == 0);
 }
 
+// Each repetition doubles the wait for the next one, so a connection that repeats stays dumb for
+// long after its line is back.
+bool SocketCounter::is_sound() const {
+  constexpr auto kEstablished = 1;  // TCP_ESTABLISHED, which <linux/tcp.h> lacks
+  const auto kernel = kernel_facts(fd_);
+  return kernel && kernel->tcpi_state == kEstablished && kernel->tcpi_backoff == 0 &&
+         SocketAddress::local_of(fd_) == local_ && SocketAddress::remote_of(fd_) == remote_;
+}
+
 SocketFacts SocketCounter::facts() {
   const auto kernel = is_open() ? kernel_facts(fd_) : std::nullopt;
   if (!kernel) return facts_;
@@ -203,6 +203,17 @@ SocketFacts SocketCounter::facts() {
             .is_unanswered = kernel->tcpi_unacked > 0,
             .answers = kernel->tcpi_bytes_acked};
   return facts_;
+}
+
+SocketFacts LineFromNow::facts() {
+  auto facts = line_->facts();
+  facts.bytes.sent -= before_.bytes.sent;
+  facts.bytes.received -= before_.bytes.received;
+  facts.bytes.retransmitted -= before_.bytes.retransmitted;
+  facts.sending_seconds -= before_.sending_seconds;
+  facts.line.delivered_bytes -= before_.line.delivered_bytes;
+  facts.line.retransmitted_bytes -= before_.line.retransmitted_bytes;
+  return facts;
 }
 
 }  // namespace farstep::wan

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,13 +14,16 @@
 
 namespace farstep::wan {
 
-// Returns the descriptor of a socket whose addresses satisfy `wanted`, or -1. `remote` is empty if
-// the socket is not connected.
-int find_socket(const std::function<bool(const SocketAddress& local,
-                                         const std::optional<SocketAddress>& remote)>& wanted);
+// A socket of this process. `remote` is empty if it is not connected.
+struct ProcessSocket {
+  int fd = -1;
+  SocketAddress local;
+  std::optional<SocketAddress> remote;
+};
 
-// Returns the descriptors of all connections whose local address is `ip`.
-std::vector<int> connections_from(const std::string& ip);
+// Returns all of them. That takes some system calls for each descriptor of the process, so ask once
+// for all sockets that are to be found.
+std::vector<ProcessSocket> process_sockets();
 
 // Makes the kernel drop packets to this socket from any address but `source_ip`. On a listening
 // socket strangers then see a port that does not answer. Returns false where the kernel grants that
@@ -100,6 +103,10 @@ class SocketCounter : public Line {
   // Ends the connection both ways: its owner reads the end of the stream, as if the peer had closed
   // it. Does nothing once the socket is closed.
   void shut_down();
+  // Whether neither end has closed it, as far as this machine knows, and the peer does not fail to
+  // acknowledge something.
+  bool is_sound() const;
+  int fd() const { return fd_; }
 
  private:
   bool is_open() const;
@@ -108,6 +115,23 @@ class SocketCounter : public Line {
   std::optional<SocketAddress> local_, remote_;
   SocketFacts facts_;
   uint32_t delivered_segments_ = 0;  // as the kernel counted them at the last call
+};
+
+// A line that outlives those who count on it: its figures are those since this was made.
+class LineFromNow : public Line {
+ public:
+  explicit LineFromNow(std::shared_ptr<Line> line)
+      : line_(std::move(line)), before_(line_->facts()) {}
+  SocketFacts facts() override;
+  void limit_pace(double bits_per_second) override { line_->limit_pace(bits_per_second); }
+  void pace_with(const std::string& congestion_control) override {
+    line_->pace_with(congestion_control);
+  }
+  void hurry(bool is_hurried) override { line_->hurry(is_hurried); }
+
+ private:
+  const std::shared_ptr<Line> line_;
+  const SocketFacts before_;
 };
 
 }  // namespace farstep::wan

@@ -39,6 +39,7 @@ struct MeshOptions {
 struct PeerLink {
   std::string source_address;  // where the peer's connections come from
   double rtt_seconds = 0;      // least round trip that the kernel saw
+  bool is_kept = false;        // both keep a connection, and nothing else was found out
 };
 
 }  // namespace farstep::wan

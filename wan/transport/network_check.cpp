@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "trainer/base/error.h"
 #include "wan/sockets/first_lines.h"
@@ -27,6 +28,8 @@ namespace {
 
 // A router may break a connection at any time, and a full reception drops one.
 constexpr int kAttempts = 3;
+// Of a listener: all peers may come at the same moment, and strangers besides.
+constexpr int kBacklog = 16;
 
 // Answers a visitor who sends a site's nonce with the own nonce, and records the visitor's address.
 class Reception {
@@ -102,34 +105,41 @@ class Reception {
 
 class NetworkCheck {
  public:
-  NetworkCheck(const MeshOptions& mesh, Store& store) : mesh_(mesh), store_(store) {}
+  NetworkCheck(const MeshOptions& mesh, Store& store, const Offers& offers)
+      : mesh_(mesh), store_(store), offers_(offers) {}
 
   NetworkFindings run() {
     const auto nonce = random_token();
     // Listens before it publishes: a peer that reads the notice may connect at once.
-    auto listeners = listen_and_publish(nonce);
+    auto [listeners, own] = listen(nonce);
+    // A failure is published too, so that the peers do not wait for this site.
+    const auto texts = share(store_, prefix() + "/notice", text_of(own), mesh_.rank, mesh_.size());
     std::vector<NetworkNotice> notices;
-    for (int rank = 0; rank < mesh_.size(); ++rank) notices.push_back(read_notice(rank));
+    for (int rank = 0; rank < mesh_.size(); ++rank) notices.push_back(read_notice(rank, texts));
     if (auto faults = faults_in(notices); !faults.empty()) {
       wait_until_all_know(store_, prefix() + "/known", mesh_.rank, mesh_.size());
       return {.links = {}, .faults = std::move(faults)};
     }
+    std::vector<Offers> offers;
+    for (auto& notice : notices) offers.push_back(std::move(notice.kept));
+    std::vector<PeerLink> found(mesh_.sites.size());
+    for (int peer : peers()) found[peer].is_kept = is_kept(offers, mesh_.rank, peer);
+    if (are_all_kept(offers)) return {.links = std::move(found), .faults = {}};
     std::map<std::string, int> ranks;
     for (int rank = 0; rank < mesh_.size(); ++rank) ranks[notices[rank].nonce] = rank;
     Reception reception(std::move(listeners), nonce, ranks, mesh_.connect_seconds);
 
     // The reception answers until all sites have shared their faults: a slow site may probe late.
     // After share_faults() every site has finished its own probes.
-    const auto links = probe_all(notices, ranks);
-    auto faults = share_faults(store_, prefix(), mesh_, faults_in(links));
+    const auto probes = probe_all(notices, ranks, found);
+    auto faults = share_faults(store_, prefix(), mesh_, faults_in(probes));
     const auto sources = reception.close();
     if (!faults.empty()) return {.links = {}, .faults = std::move(faults)};
-    std::vector<PeerLink> found(mesh_.sites.size());
-    for (int peer = 0; peer < mesh_.size(); ++peer) {
-      if (peer == mesh_.rank) continue;
+    for (int peer : peers()) {
+      if (found[peer].is_kept) continue;
       // If all probes have succeeded, every peer has been here.
       FARSTEP_CHECK(sources.contains(peer), "{} passed without a visit", mesh_.sites[peer]);
-      found[peer] = {sources.at(peer), links[peer].rtt_seconds};
+      found[peer] = {sources.at(peer), probes[peer].rtt_seconds};
     }
     return {.links = std::move(found), .faults = {}};
   }
@@ -140,40 +150,50 @@ class NetworkCheck {
     std::string failure;  // empty if the peer was reached
   };
 
-  std::string prefix() const { return fmt::format("network/{}", mesh_.generation); }
-  std::string notice_key(int rank) const { return fmt::format("{}/notice/{}", prefix(), rank); }
-
-  std::vector<Socket> listen_and_publish(const std::string& nonce) {
-    std::vector<Socket> listeners;
-    std::vector<int> ports(mesh_.sites.size(), 0);
-    std::string failure;
-    bool is_temporary = false;
+  std::vector<int> peers() const {
+    std::vector<int> peers;
     for (int peer = 0; peer < mesh_.size(); ++peer) {
-      if (peer == mesh_.rank) continue;
-      // Peers probe one port; of chosen ones, all must be free.
-      for (int lane = 0; lane < (mesh_.port == 0 ? 1 : mesh_.lanes); ++lane) {
-        const SocketAddress address(mesh_.address, mesh_.port_for(peer, lane));
-        try {
-          listeners.push_back(listen_tcp(address));
-          if (lane > 0) continue;
-          ports[peer] = SocketAddress::local_of(listeners.back().fd())->port();
-        } catch (const TcpError& error) {
-          failure = fmt::format("network.port: {} cannot listen on {} ({}): choose another port",
-                                mesh_.sites[mesh_.rank], address.text(), error.what());
-          is_temporary = is_temporary_for_listening(error.error());
-        }
+      if (peer != mesh_.rank) peers.push_back(peer);
+    }
+    return peers;
+  }
+  std::string prefix() const { return fmt::format("network/{}", mesh_.generation); }
+
+  // Peers probe one port each; of chosen ones, those of all lanes must be free.
+  std::pair<std::vector<Socket>, NetworkNotice> listen(const std::string& nonce) const {
+    std::vector<Socket> listeners;
+    NetworkNotice notice{.address = mesh_.address,
+                         .nonce = nonce,
+                         .ports = std::vector<int>(mesh_.sites.size(), 0),
+                         .failure = {},
+                         .kept = offers_};
+    const auto add = [&](int port) {
+      const SocketAddress address(mesh_.address, port);
+      try {
+        listeners.push_back(listen_tcp(address, std::max(kBacklog, mesh_.size())));
+        return SocketAddress::local_of(listeners.back().fd())->port();
+      } catch (const TcpError& error) {
+        notice.failure =
+            fmt::format("network.port: {} cannot listen on {} ({}): choose another port",
+                        mesh_.sites[mesh_.rank], address.text(), error.what());
+        notice.is_temporary = is_temporary_for_listening(error.error());
+        return 0;
+      }
+    };
+    // One that the system chooses serves all peers: no firewall knows it.
+    const int any = mesh_.port == 0 ? add(0) : 0;
+    for (int peer : peers()) {
+      notice.ports[peer] = mesh_.port == 0 ? any : add(mesh_.port_for(peer));
+      for (int lane = 1; mesh_.port != 0 && lane < mesh_.lanes; ++lane) {
+        add(mesh_.port_for(peer, lane));
       }
     }
-    // A failure is published too, so that the peers do not wait for this site.
-    store_.put(notice_key(mesh_.rank),
-               text_of({mesh_.address, nonce, ports, failure, is_temporary}));
-    return listeners;
+    return {std::move(listeners), std::move(notice)};
   }
 
-  NetworkNotice read_notice(int rank) {
-    const auto text = store_.get(notice_key(rank));
+  NetworkNotice read_notice(int rank, const std::vector<std::string>& texts) const {
     try {
-      return read_network_notice(text, mesh_.size());
+      return read_network_notice(texts[static_cast<std::size_t>(rank)], mesh_.size());
     } catch (const DataError& error) {
       throw PeerError(mesh_.sites[rank],
                       fmt::format("its network notice cannot be read: {}", error.what()));
@@ -195,17 +215,18 @@ class NetworkCheck {
 
   // All peers at the same time: one that does not answer costs connect_seconds only once.
   std::vector<Probe> probe_all(const std::vector<NetworkNotice>& notices,
-                               const std::map<std::string, int>& ranks) {
+                               const std::map<std::string, int>& ranks,
+                               const std::vector<PeerLink>& found) {
     std::vector<std::future<Probe>> pending(mesh_.sites.size());
-    for (int peer = 0; peer < mesh_.size(); ++peer) {
-      if (peer == mesh_.rank) continue;
+    for (int peer : peers()) {
+      if (found[peer].is_kept) continue;
       pending[peer] = std::async(std::launch::async, [this, peer, &notices, &ranks] {
         return probe(peer, notices, ranks);
       });
     }
     std::vector<Probe> probes(mesh_.sites.size());
-    for (int peer = 0; peer < mesh_.size(); ++peer) {
-      if (peer != mesh_.rank) probes[peer] = pending[peer].get();
+    for (int peer : peers()) {
+      if (pending[peer].valid()) probes[peer] = pending[peer].get();
     }
     return probes;
   }
@@ -270,12 +291,13 @@ class NetworkCheck {
 
   const MeshOptions& mesh_;
   Store& store_;
+  const Offers& offers_;
 };
 
 }  // namespace
 
-NetworkFindings check_network(const MeshOptions& mesh, Store& store) {
-  return NetworkCheck(mesh, store).run();
+NetworkFindings check_network(const MeshOptions& mesh, Store& store, const Offers& offers) {
+  return NetworkCheck(mesh, store, offers).run();
 }
 
 }  // namespace farstep::wan

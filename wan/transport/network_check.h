@@ -3,6 +3,7 @@
 
 #include "wan/transport/link_faults.h"
 #include "wan/transport/mesh.h"
+#include "wan/transport/network_notice.h"
 #include "wan/transport/store.h"
 
 namespace farstep::wan {
@@ -12,6 +13,9 @@ namespace farstep::wan {
 // strangers that connect. All sites call it at the same time, and return the same faults: failed
 // links, or the sites that cannot listen. require_links() says what follows from them. Throws
 // PeerError if a site does not take part.
-NetworkFindings check_network(const MeshOptions& mesh, Store& store);
+//
+// `offers` are the connections of an earlier mesh that this site would keep. Pairs that keep theirs
+// are not tried.
+NetworkFindings check_network(const MeshOptions& mesh, Store& store, const Offers& offers = {});
 
 }  // namespace farstep::wan

@@ -19,34 +19,6 @@ constexpr double kTurnSeconds = 0.2;
 constexpr int kMostLanes = 64;
 constexpr std::string_view kTopic = "lane-";
 
-// A tunnel outlives a view, but a transport counts from its own start. So what the line carried
-// before is subtracted.
-class LineFromNow : public Line {
- public:
-  explicit LineFromNow(std::shared_ptr<Line> line)
-      : line_(std::move(line)), before_(line_->facts()) {}
-
-  SocketFacts facts() override {
-    auto facts = line_->facts();
-    facts.bytes.sent -= before_.bytes.sent;
-    facts.bytes.received -= before_.bytes.received;
-    facts.bytes.retransmitted -= before_.bytes.retransmitted;
-    facts.sending_seconds -= before_.sending_seconds;
-    facts.line.delivered_bytes -= before_.line.delivered_bytes;
-    facts.line.retransmitted_bytes -= before_.line.retransmitted_bytes;
-    return facts;
-  }
-  void limit_pace(double bits_per_second) override { line_->limit_pace(bits_per_second); }
-  void pace_with(const std::string& congestion_control) override {
-    line_->pace_with(congestion_control);
-  }
-  void hurry(bool is_hurried) override { line_->hurry(is_hurried); }
-
- private:
-  const std::shared_ptr<Line> line_;
-  const SocketFacts before_;
-};
-
 // Returns the lane of a channel's topic; nullopt if it is none.
 std::optional<int> lane_of(const std::string& topic) {
   if (!topic.starts_with(kTopic)) return std::nullopt;

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 
@@ -29,15 +31,41 @@ Pair connected_pair(const std::string& ip) {
 
 }  // namespace
 
-TEST_CASE("a socket of this process is found by its addresses") {
+TEST_CASE("the sockets of this process are listed with their addresses") {
   const auto pair = connected_pair("127.0.0.1");
-  const auto wanted = *SocketAddress::local_of(pair.client.fd());
-  const auto is_client = [&](const auto& local, const auto&) { return local == wanted; };
-  const auto is_server = [&](const auto&, const auto& remote) { return remote == wanted; };
-  const auto is_none = [](const auto&, const auto&) { return false; };
-  CHECK(find_socket(is_client) == pair.client.fd());
-  CHECK(find_socket(is_server) == pair.server.fd());
-  CHECK(find_socket(is_none) == -1);
+  const auto sockets = process_sockets();
+  const auto found = [&](const Socket& wanted) {
+    const auto socket = std::ranges::find(sockets, wanted.fd(), &ProcessSocket::fd);
+    REQUIRE(socket != sockets.end());
+    CHECK(socket->local == *SocketAddress::local_of(wanted.fd()));
+    return socket->remote;
+  };
+  CHECK(found(pair.client) == SocketAddress::local_of(pair.server.fd()));
+  CHECK(found(pair.server) == SocketAddress::local_of(pair.client.fd()));
+  CHECK_FALSE(found(pair.listener));
+}
+
+TEST_CASE("a socket is sound until either end has closed it") {
+  for (const bool is_own : {false, true}) {
+    auto pair = connected_pair("127.0.0.1");
+    const SocketCounter client(pair.client.fd());
+    CHECK(client.is_sound());
+    (is_own ? pair.client : pair.server) = Socket();
+    pollfd entry{pair.client.fd(), POLLIN, 0};  // the end of the stream has come
+    if (!is_own) REQUIRE(::poll(&entry, 1, 1000) == 1);
+    CHECK_FALSE(client.is_sound());
+  }
+}
+
+TEST_CASE("a line from now on counts what comes after") {
+  auto pair = connected_pair("127.0.0.1");
+  const auto all = std::make_shared<SocketCounter>(pair.client.fd());
+  send_line(pair.client, std::string(99, 'x'), deadline_after(1));
+  LineFromNow rest(all);
+  CHECK(rest.facts().bytes.sent == 0);
+  send_line(pair.client, std::string(49, 'x'), deadline_after(1));
+  CHECK(rest.facts().bytes.sent == 50);
+  CHECK(all->facts().bytes.sent == 150);
 }
 
 TEST_CASE("the kernel's count of a socket is the bytes that went through it") {

@@ -1,27 +1,22 @@
-// Gloo moves the bytes. This unit adds what Gloo lacks: chosen ports, a pace for long lines, one
-// reason for everything that fails at once, and notice of a peer's end while nobody waits for it.
+// Gloo moves the bytes. This unit adds what Gloo lacks: a pace for long lines, one reason for
+// everything that fails at once, and notice of a peer's end while nobody waits for it.
 //
 // Order of locks: ending_mutex_ or pacing_mutex_, then mutex_. No call into Gloo that may wait is
 // made under mutex_.
 #include "wan/transport/gloo/gloo_connections.h"
 
-#include <gloo/transport/tcp/address.h>
-#include <gloo/transport/tcp/device.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
-#include <stdexcept>
+#include <utility>
 
-#include "wan/transport/gloo/chosen_port.h"
+#include "wan/transport/gloo/gloo_meeting.h"
+#include "wan/transport/relay.h"
 
 namespace farstep::wan {
 
 namespace {
-
-using std::chrono::milliseconds;
 
 // Between two readings of the kernel's counts: a reading costs three system calls a lane. A queue
 // of a second, which the pacer needs, has twenty readings.
@@ -32,64 +27,84 @@ constexpr double kObserveSeconds = 0.05;
 constexpr const char* kControl = "cubic";
 constexpr const char* kLossyControl = "bbr";
 
-// Gives Gloo the address itself, so that it resolves no host name.
-gloo::transport::tcp::attr listening_attributes(const SocketAddress& address) {
-  gloo::transport::tcp::attr attributes;
-  attributes.ai_family = address.family();
-  attributes.ai_socktype = SOCK_STREAM;
-  attributes.ai_protocol = 0;
-  attributes.ai_addr = {};
-  std::memcpy(&attributes.ai_addr, address.get(), address.size());
-  attributes.ai_addrlen = static_cast<int>(address.size());
-  return attributes;
-}
-
-void close_all(GlooConnection& link, int peer) {
-  for (auto& lane : link.lanes) lane.context->getPair(peer)->close();
-}
-
-SocketAddress address_in(const std::vector<char>& gloo_address) {
-  return SocketAddress(gloo::transport::tcp::Address(gloo_address).getSockaddr());
-}
-
 }  // namespace
 
-milliseconds to_milliseconds(double seconds) {
-  constexpr double kMostSeconds = 1e9;
-  const double limited = std::min(seconds, kMostSeconds);
-  return std::max(milliseconds(1), milliseconds(static_cast<int64_t>(limited * 1e3)));
-}
+GlooConnections::GlooConnections(const MeshOptions& mesh, KeptConnections& kept)
+    : mesh_(mesh), kept_(kept), links_(mesh.sites.size()) {}
 
 // Watchers end before the connections close: to them a closing connection would be a lost peer.
 GlooConnections::~GlooConnections() {
   lane_thread_ = {};
   for (auto& link : links_) {
-    if (link.watch) link.watch->request_stop();
+    if (link) link->end();
   }
-  for (auto& link : links_) {
-    if (link.watch) link.watch->join();
-  }
+  std::vector<GlooConnectionPtr> closing;
   for (const int peer : peers()) {
     auto& link = links_[peer];
-    if (link.watch) close_all(link, peer);
-    // Buffers go before the contexts that they belong to.
-    link.watch.reset();
-    link.lanes.clear();
+    if (!link) continue;
+    if (link->is_clean()) {
+      kept_.leave(mesh_.sites[peer], std::move(link));
+    } else {
+      closing.push_back(std::move(link));
+    }
   }
+  close_all(std::move(closing));
 }
 
-// Publishes the addresses for all peers before it waits for any peer's: otherwise two sites could
-// wait for each other.
 void GlooConnections::open(const std::vector<PeerLink>& links, Store& store) {
+  std::vector<int> strangers;
+  std::vector<int> taken;
   for (const int peer : peers()) {
-    listen_for(peer, links.empty() ? "" : links[peer].source_address, store);
+    if (links.empty() || !links[peer].is_kept) {
+      strangers.push_back(peer);
+      continue;
+    }
+    auto connection = kept_.take(mesh_.sites[peer]);
+    FARSTEP_CHECK(connection, "no connection with {} was kept", mesh_.sites[peer]);
+    for (const auto& lane : connection->lanes) taken.push_back(lane.socket->fd());
+    begin(peer, std::move(connection));
   }
-  for (const int peer : peers()) connect_to(peer, store);
+  kept_.close();
+  if (!strangers.empty()) {
+    GlooMeeting meeting(mesh_, kept_, store, std::move(taken));
+    for (auto& [peer, connection] : meeting.connect(strangers, links)) {
+      begin(peer, std::move(connection));
+    }
+  }
   for (const int peer : peers()) {
-    links_[peer].watch->start([this, peer](const std::string& reason) { fail(peer, reason); });
+    links_[peer]->watch()->start([this, peer](const std::string& reason) { fail(peer, reason); });
   }
   if (!mesh_.on_standing) return;
   lane_thread_ = every_second([this] { watch_lanes(); });
+}
+
+// A kept connection has begun in KeptConnections::offer(). A line, and its pace, are for this mesh.
+void GlooConnections::begin(int peer, GlooConnectionPtr connection) {
+  links_[peer] = std::move(connection);
+  auto& link = *links_[peer];
+  run(peer, [&] {
+    if (link.watch() == nullptr) link.begin(mesh_.generation);
+  });
+  const auto& control = mesh_.congestion_control;
+  for (int number = 0; number < mesh_.lanes; ++number) {
+    auto& lane = link.lanes[static_cast<std::size_t>(number)];
+    const auto line = mesh_.relay == nullptr
+                          ? std::make_shared<LineFromNow>(lane.socket)
+                          : mesh_.relay->line(mesh_.sites[peer], kFirstDataLane + number);
+    line->pace_with(!control.empty() ? control : link.losses ? kControl : kLossyControl);
+    line->limit_pace(mesh_.uplink_bits_per_second
+                         ? *mesh_.uplink_bits_per_second / (mesh_.size() - 1) / mesh_.lanes
+                         : std::numeric_limits<double>::infinity());
+    const std::lock_guard lock(mutex_);
+    lane.line = line;
+  }
+}
+
+void GlooConnections::give_up_all(const std::string& site, const std::string& reason) {
+  abort(site, reason);
+  for (auto& link : links_) {
+    if (link) link->spoil();
+  }
 }
 
 std::vector<int> GlooConnections::peers() const {
@@ -103,7 +118,7 @@ std::vector<int> GlooConnections::peers() const {
 GlooConnection& GlooConnections::to(int peer) {
   FARSTEP_CHECK(peer >= 0 && peer < mesh_.size() && peer != mesh_.rank, "no peer with rank {}",
                 peer);
-  return links_[peer];
+  return *links_[peer];
 }
 
 // A peer that lost another site sends that site's rank and closes. The lost site is then the cause.
@@ -111,11 +126,13 @@ void GlooConnections::fail(int peer, const std::string& reason) {
   // The peer's own name would be wrong: it ended because of that site.
   const auto& own = mesh_.sites[mesh_.rank];
   const auto& name = mesh_.sites[peer];
-  const auto lost = links_[peer].watch ? links_[peer].watch->lost_by_peer() : -1;
+  auto* const watch = links_[peer]->watch();
+  const auto lost = watch != nullptr ? watch->lost_by_peer() : -1;
   if (lost >= 0 && lost < mesh_.size() && lost != mesh_.rank) {
     abort(mesh_.sites[lost],
           fmt::format("{} told {} that it lost {}", name, own, mesh_.sites[lost]));
   } else {
+    links_[peer]->spoil();
     abort(name, fmt::format("the connection of {} to {} failed: {}", own, name, reason));
   }
 }
@@ -127,7 +144,7 @@ void GlooConnections::abort(const std::string& site, const std::string& reason) 
 // The closed connection is the farewell: the peers need no other.
 void GlooConnections::give_up(int peer) {
   const auto& site = mesh_.sites[peer];
-  close_all(links_[peer], peer);
+  links_[peer]->close();
   end(site, fmt::format("a transfer with {} was given up", site), false);
 }
 
@@ -183,7 +200,7 @@ void GlooConnections::end_send(int peer, uint64_t bytes) {
   if (!paces || mesh_.uplink_bits_per_second) return;
   const std::lock_guard lock(mutex_);
   for (const auto& [to, pace] : *paces) {
-    for (auto& lane : links_[to].lanes) {
+    for (auto& lane : links_[to]->lanes) {
       if (lane.line) lane.line->limit_pace(pace / mesh_.lanes);
     }
   }
@@ -194,7 +211,7 @@ void GlooConnections::observe_lines(double now_seconds) {
   const std::lock_guard lock(mutex_);
   LineSample all;
   for (const int peer : peers()) {
-    auto& link = links_[peer];
+    auto& link = *links_[peer];
     LineSample sample;
     for (auto& lane : link.lanes) {
       if (lane.line) sample += lane.line->facts().line;
@@ -211,7 +228,7 @@ void GlooConnections::observe_lines(double now_seconds) {
 // Whether the peer or its line is at fault the coordinator knows: it hears of the peer, or not.
 void GlooConnections::watch_lanes() {
   for (const int peer : peers()) {
-    if (stands(links_[peer])) mesh_.on_standing(mesh_.sites[peer]);
+    if (stands(*links_[peer])) mesh_.on_standing(mesh_.sites[peer]);
   }
 }
 
@@ -237,8 +254,8 @@ void GlooConnections::change_control(GlooConnection& lossy) {
   if (mesh_.uplink_bits_per_second) return;
   pacer_.forget();  // CUBIC reached less than the line carries
   // Without a pace BBR finds the line's rate, and the pacer learns from that.
-  for (auto& link : links_) {
-    for (auto& lane : link.lanes) {
+  for (const int peer : peers()) {
+    for (auto& lane : links_[peer]->lanes) {
       if (lane.line) lane.line->limit_pace(std::numeric_limits<double>::infinity());
     }
   }
@@ -269,128 +286,14 @@ LinkState GlooConnections::link(int peer) {
   return state;
 }
 
-// Listens for a peer's connections and publishes the addresses in the store, in order of lanes.
-void GlooConnections::listen_for(int peer, const std::string& source_ip, Store& store) {
-  auto& lanes = links_[peer].lanes;
-  lanes.resize(static_cast<std::size_t>(mesh_.lanes));
-  std::string addresses;
-  for (int lane = 0; lane < mesh_.lanes; ++lane) {
-    auto& own = lanes[lane];
-    listen(own, peer, mesh_.port_for(peer, lane), source_ip);
-    addresses.append(own.own_address.begin(), own.own_address.end());
-    if (mesh_.relay == nullptr) continue;
-    own.offer = mesh_.relay->offer(mesh_.sites[peer], service(mesh_.rank, peer, lane),
-                                   address_in(own.own_address), source_ip);
-  }
-  store.put(key(mesh_.rank, peer), addresses);
-}
-
-namespace {
-
-// Gloo's message has no number of the system's error, so the port is tried once more. Returns 0 if
-// it is free.
-int listening_error(const SocketAddress& address) {
-  try {
-    listen_tcp(address);
-    return 0;
-  } catch (const TcpError& error) {
-    return error.error();
-  }
-}
-
-}  // namespace
-
-// Listens on a port that only the peer's source address reaches.
-void GlooConnections::listen(GlooLane& lane, int peer, int port, const std::string& source_ip) {
-  const SocketAddress address(mesh_.address, port);
-  try {
-    const ChosenPort chosen(port);
-    lane.device = std::make_shared<gloo::transport::tcp::Device>(
-        listening_attributes(SocketAddress(address.ip(), 0)));
-    lane.context = lane.device->createContext(mesh_.rank, mesh_.size());
-    // Gloo waits five times its timeout for a connection.
-    lane.context->setTimeout(to_milliseconds(mesh_.connect_seconds / 5));
-    lane.own_address = lane.context->createPair(peer)->address().bytes();
-  } catch (const std::exception& error) {
-    throw_cannot_listen(listening_error(address),
-                        fmt::format("network.port: {} cannot listen on {}: {}",
-                                    mesh_.sites[mesh_.rank], address.text(), error.what()));
-  }
-  // Without a check of the network nobody knows from where the peer comes.
-  if (source_ip.empty()) return;
-  const auto own = address_in(lane.own_address);
-  const int fd = find_socket([&](const auto& local, const auto&) { return local == own; });
-  FARSTEP_CHECK(fd >= 0, "no socket listens on {}", own.text());
-  accept_only_from(fd, source_ip);
-}
-
-// The store has the addresses of all lanes in one value, of equal lengths.
-void GlooConnections::connect_to(int peer, Store& store) {
-  auto& link = links_[peer];
-  const auto addresses = store.get(key(peer, mesh_.rank));
-  const std::size_t size = addresses.size() / link.lanes.size();
-  run(peer, [&] {
-    for (int lane = 0; lane < mesh_.lanes; ++lane) {
-      const auto begin = addresses.begin() + static_cast<std::ptrdiff_t>(lane * size);
-      connect(peer, lane, {begin, begin + static_cast<std::ptrdiff_t>(size)});
-    }
-    link.watch = std::make_unique<PeerWatch>(*link.lanes.front().context, peer);
-  });
-}
-
-// Connects to a peer that listens too. Gloo decides which of the two dials, by their addresses.
-// With a relay the peer's own one is an address at its machine, and a way leads there.
-void GlooConnections::connect(int peer, int lane_number, const std::vector<char>& peer_address) {
-  auto& lane = links_[peer].lanes[lane_number];
-  auto there = address_in(peer_address);
-  if (mesh_.relay != nullptr) {
-    lane.way = mesh_.relay->way_to(mesh_.sites[peer], kFirstDataLane + lane_number,
-                                   service(peer, mesh_.rank, lane_number), loopback_ip(peer));
-    there = lane.way->address;
-    const gloo::transport::tcp::Address given(peer_address);
-    lane.context->getPair(peer)->connect(
-        gloo::transport::tcp::Address(there.storage(), given.getSeq()).bytes());
-  } else {
-    lane.context->getPair(peer)->connect(peer_address);
-  }
-  // The accepting end keeps the address that it listened on; so one of these two matches.
-  const auto here = address_in(lane.own_address);
-  const int fd = find_socket([&](const auto& local, const auto& remote) {
-    return remote && (local == here || *remote == there);
-  });
-  if (fd < 0) throw std::runtime_error("it closed the connection at once");
-  keep_alive(fd);
-  std::shared_ptr<Line> line;
-  if (mesh_.relay == nullptr) {
-    line = std::make_shared<SocketCounter>(fd);
-  } else {
-    line = mesh_.relay->line(mesh_.sites[peer], kFirstDataLane + lane_number);
-    // That of an earlier mesh.
-    line->limit_pace(std::numeric_limits<double>::infinity());
-  }
-  line->pace_with(mesh_.congestion_control.empty() ? kControl : mesh_.congestion_control);
-  if (mesh_.uplink_bits_per_second) {
-    line->limit_pace(*mesh_.uplink_bits_per_second / (mesh_.size() - 1) / mesh_.lanes);
-  }
-  const std::lock_guard lock(mutex_);
-  lane.line = std::move(line);
-}
-
 void GlooConnections::say_farewell(const std::string& lost_site) {
   const auto lost =
       std::find(mesh_.sites.begin(), mesh_.sites.end(), lost_site) - mesh_.sites.begin();
   if (lost == mesh_.size()) return;
   for (const int peer : peers()) {
-    if (links_[peer].watch && peer != lost) links_[peer].watch->say_farewell(lost);
+    const auto& link = links_[peer];
+    if (link && link->watch() != nullptr && peer != lost) link->watch()->say_farewell(lost);
   }
-}
-
-std::string GlooConnections::service(int from, int to, int lane) const {
-  return fmt::format("{}/{}", key(from, to), lane);
-}
-
-std::string GlooConnections::key(int from, int to) const {
-  return fmt::format("gloo/{}/{}/{}", mesh_.generation, from, to);
 }
 
 }  // namespace farstep::wan

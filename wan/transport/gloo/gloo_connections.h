@@ -1,14 +1,11 @@
-// The connections of a GlooTransport: opens, watches and ends them. Private to that unit.
+// The connections of a GlooTransport: takes or opens, watches and ends them. Private to that unit.
 //
 // Thread-safe after open() has returned. An exception of Gloo ends all waits of the site and
 // becomes a PeerError.
 #pragma once
 
-#include <gloo/transport/context.h>
-#include <gloo/transport/device.h>
+#include <gloo/transport/unbound_buffer.h>
 
-#include <atomic>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,57 +16,32 @@
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
-#include "wan/sockets/process_sockets.h"
-#include "wan/transport/gloo/loss_watch.h"
-#include "wan/transport/gloo/peer_watch.h"
-#include "wan/transport/gloo/stall_watch.h"
+#include "wan/transport/gloo/gloo_connection.h"
+#include "wan/transport/gloo/kept_connections.h"
 #include "wan/transport/gloo/uplink_pacer.h"
 #include "wan/transport/mesh.h"
-#include "wan/transport/relay.h"
 #include "wan/transport/store.h"
 #include "wan/transport/transport.h"
 
 namespace farstep::wan {
 
-// Returns at least one millisecond, because Gloo reads 0 as "for ever" in some places, and at most
-// 1e9 seconds, because Gloo adds it to a clock that counts nanoseconds.
-std::chrono::milliseconds to_milliseconds(double seconds);
-
-// One connection with a peer. Gloo binds the listening port to the device. So each lane has a
-// device, and an event thread, of its own.
-struct GlooLane {
-  std::shared_ptr<gloo::transport::Device> device;
-  std::shared_ptr<gloo::transport::Context> context;
-  std::vector<char> own_address;
-  // Of a relay. The way stays: Gloo's connection exists before the relay has taken it.
-  std::shared_ptr<const void> offer;
-  std::optional<Way> way;
-  std::shared_ptr<Line> line;  // guarded by the mutex of GlooConnections; null before
-  StallWatch stall;            // used by the thread of GlooConnections only
-};
-
-// All connections with one peer.
-struct GlooConnection {
-  std::vector<GlooLane> lanes;
-  std::atomic<uint64_t> sent_bytes{0}, received_bytes{0};
-  // Detects losses; empty after it has found some. Guarded by the pacing mutex of GlooConnections.
-  std::optional<LossWatch> losses = LossWatch();
-
-  std::unique_ptr<PeerWatch> watch;  // of the first lane; null before
-};
-
 class GlooConnections {
  public:
-  explicit GlooConnections(const MeshOptions& mesh) : mesh_(mesh), links_(mesh.sites.size()) {}
+  // Leaves in `kept` what is clean when it ends. `kept` must outlive it.
+  GlooConnections(const MeshOptions& mesh, KeptConnections& kept);
   ~GlooConnections();
 
   // Connects to all peers and starts to watch them. GlooTransport's constructor has the contract.
   void open(const std::vector<PeerLink>& links, Store& store);
+  // Must be called if the mesh cannot be made: tells the peers, and leaves no connection.
+  void give_up_all(const std::string& site, const std::string& reason);
 
   const MeshOptions& mesh() const { return mesh_; }
   std::vector<int> peers() const;
   // Throws InternalError unless `peer` is the rank of a peer.
   GlooConnection& to(int peer);
+  // Whether the connection was made for an earlier mesh.
+  bool is_kept(int peer) { return to(peer).generation() != mesh_.generation; }
 
   // Runs `operation` of Gloo with a peer. An exception of it counts as the end of that connection.
   template <typename Operation>
@@ -106,10 +78,7 @@ class GlooConnections {
   LinkState link(int peer);
 
  private:
-  void listen_for(int peer, const std::string& source_ip, Store& store);
-  void listen(GlooLane& lane, int peer, int port, const std::string& source_ip);
-  void connect_to(int peer, Store& store);
-  void connect(int peer, int lane, const std::vector<char>& peer_address);
+  void begin(int peer, GlooConnectionPtr connection);
   void observe_lines(double now_seconds);
   // Looks at all lanes, and tells of peers to whom they carry nothing.
   void watch_lanes();
@@ -117,12 +86,11 @@ class GlooConnections {
   void change_control(GlooConnection& lossy);
   void end(const std::string& site, const std::string& reason, bool tell_peers);
   void say_farewell(const std::string& lost_site);
-  std::string key(int from, int to) const;
-  std::string service(int from, int to, int lane) const;
 
   const MeshOptions mesh_;
-  std::vector<GlooConnection> links_;  // by rank; the entry of this site stays empty
-  std::mutex ending_mutex_;            // held while one failure is handled; taken before mutex_
+  KeptConnections& kept_;
+  std::vector<GlooConnectionPtr> links_;  // by rank; the entry of this site stays empty
+  std::mutex ending_mutex_;               // held while one failure is handled; taken before mutex_
   mutable std::mutex mutex_;
   std::optional<PeerError> failure_;                    // guarded by mutex_
   std::set<gloo::transport::UnboundBuffer*> enrolled_;  // guarded by mutex_

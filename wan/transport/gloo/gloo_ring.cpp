@@ -11,7 +11,7 @@
 
 #include <set>
 
-#include "wan/transport/gloo/gloo_connections.h"
+#include "wan/transport/gloo/gloo_meeting.h"
 
 namespace farstep::wan {
 
@@ -42,17 +42,16 @@ class RendezvousStore : public gloo::rendezvous::Store {
   const std::string prefix_;
 };
 
-// The two ends of a connection, as text.
-std::string addresses_of(int fd) {
-  const auto local = SocketAddress::local_of(fd);
-  const auto remote = SocketAddress::remote_of(fd);
-  return local && remote ? local->text() + " " + remote->text() : "";
+// The two ends of a connection.
+std::string ends_of(const ProcessSocket& socket) {
+  return socket.local.text() + " " + socket.remote->text();
 }
 
-std::set<std::string> addresses_of(const std::vector<int>& fds) {
-  std::set<std::string> addresses;
-  for (const int fd : fds) addresses.insert(addresses_of(fd));
-  return addresses;
+std::vector<ProcessSocket> connections_from(const std::string& ip) {
+  auto found = process_sockets();
+  std::erase_if(found,
+                [&](const auto& socket) { return !socket.remote || socket.local.ip() != ip; });
+  return found;
 }
 
 }  // namespace
@@ -62,7 +61,8 @@ GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) 
   const auto ip = SocketAddress(mesh.address, 0).ip();
   // Gloo does not return its sockets: the ring's are those that appear while it connects. A socket
   // that closes meanwhile may leave its descriptor to one of them, so their addresses count.
-  const auto others = addresses_of(connections_from(ip));
+  std::set<std::string> others;
+  for (const auto& socket : connections_from(ip)) others.insert(ends_of(socket));
   run([&] {
     gloo::transport::tcp::attr attributes;
     attributes.hostname = mesh.address;
@@ -75,8 +75,9 @@ GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) 
     context->setTimeout(to_milliseconds(stall_seconds));
     context_ = context;
   });
-  for (const int fd : connections_from(ip)) {
-    if (others.contains(addresses_of(fd))) continue;
+  for (const auto& socket : connections_from(ip)) {
+    if (others.contains(ends_of(socket))) continue;
+    const int fd = socket.fd;
     keep_alive(fd);
     pace_with(fd, mesh.congestion_control);
     // In a ring a site sends to one neighbour only, so each connection may use the whole uplink.

@@ -8,6 +8,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/mix.h"
 #include "wan/transport/gloo/gloo_connections.h"
+#include "wan/transport/gloo/gloo_meeting.h"
 
 namespace farstep::wan {
 
@@ -19,7 +20,7 @@ using std::chrono::milliseconds;
 // longer; and several lanes share it. A megabyte at 10 Mbit/s takes 0.8 s, far below the usual
 // stall deadline. Smaller pieces cost more notices.
 constexpr std::size_t kPieceBytes = 1 << 20;
-constexpr Tag kHelloTag{.phase = ~uint32_t{0}};
+constexpr uint32_t kHelloPhase = ~uint32_t{0};
 
 // Gloo calls std::terminate() when a message is longer than the receive that it matches. The slot
 // contains the size, so such a pair never matches, and the deadline reports it.
@@ -32,8 +33,8 @@ uint64_t slot_for(const Tag& tag, std::size_t bytes) {
   return slot;
 }
 
-// The first message in each direction. It proves that messages pass, and that the right peer
-// answers.
+// The first message of a mesh in each direction of a lane. It proves that messages pass, and that
+// the right peer answers.
 struct Hello {
   uint64_t generation;
   uint64_t rank;
@@ -75,8 +76,8 @@ class Message : public Transfer {
               lane_of(piece).context->createUnboundBuffer(bytes_.data(), bytes_.size()));
           connections_.enroll(buffers_.back().get());
         }
-        is_send_ ? buffer_of(piece).send(peer_, slot, piece * kPieceBytes, size_of(piece))
-                 : buffer_of(piece).recv(peer_, slot, piece * kPieceBytes, size_of(piece));
+        is_send_ ? buffer_of(piece).send(kPeer, slot, piece * kPieceBytes, size_of(piece))
+                 : buffer_of(piece).recv(kPeer, slot, piece * kPieceBytes, size_of(piece));
       }
     });
   }
@@ -141,25 +142,36 @@ std::unique_ptr<Transfer> start_message(GlooConnections& connections, int peer, 
   return message;
 }
 
+// Over a new connection the hello of any generation is taken, as a transport of an older one may
+// dial: it differs then. Over a kept one that of an older one may have come before.
+Tag hello_tag(GlooConnections& connections, int peer, std::size_t lane) {
+  return {.generation = connections.is_kept(peer) ? connections.mesh().generation : 0,
+          .phase = kHelloPhase,
+          .chunk = static_cast<uint32_t>(lane)};
+}
+
 void exchange_hellos(GlooConnections& connections) {
   const auto& mesh = connections.mesh();
   Hello own{mesh.generation, static_cast<uint64_t>(mesh.rank)};
-  std::vector<Hello> hellos(mesh.sites.size());
+  std::vector<std::vector<Hello>> hellos(mesh.sites.size(),
+                                         std::vector<Hello>(static_cast<std::size_t>(mesh.lanes)));
   std::vector<std::unique_ptr<Transfer>> messages;
-  const auto start = [&](int peer, bool is_send, Hello& hello) {
-    messages.push_back(start_message(connections, peer, is_send, kHelloTag,
+  const auto start = [&](int peer, std::size_t lane, bool is_send, Hello& hello) {
+    messages.push_back(start_message(connections, peer, is_send, hello_tag(connections, peer, lane),
                                      std::as_writable_bytes(std::span(&hello, 1)),
                                      mesh.connect_seconds));
   };
   for (const int peer : connections.peers()) {
-    start(peer, false, hellos[peer]);
-    start(peer, true, own);
+    for (std::size_t lane = 0; lane < hellos[peer].size(); ++lane) {
+      start(peer, lane, false, hellos[peer][lane]);
+      start(peer, lane, true, own);
+    }
   }
   for (auto& message : messages) message->wait();
   for (const int peer : connections.peers()) {
-    // A transport of an older generation may still dial: its hello differs.
-    if (hellos[peer] != Hello{mesh.generation, static_cast<uint64_t>(peer)}) {
-      connections.fail(peer, "another site or generation answers there");
+    const Hello expected{mesh.generation, static_cast<uint64_t>(peer)};
+    for (const auto& hello : hellos[peer]) {
+      if (hello != expected) connections.fail(peer, "another site or generation answers there");
     }
     // The counts of a transport do not include the hellos.
     connections.to(peer).sent_bytes = connections.to(peer).received_bytes = 0;
@@ -170,14 +182,24 @@ void exchange_hellos(GlooConnections& connections) {
 }  // namespace
 
 GlooTransport::GlooTransport(const MeshOptions& mesh, const std::vector<PeerLink>& links,
-                             double stall_seconds, Store& store)
-    : connections_(std::make_unique<GlooConnections>(mesh)), stall_seconds_(stall_seconds) {
+                             double stall_seconds, Store& store, KeptConnections* kept)
+    : own_kept_(kept == nullptr ? std::make_unique<KeptConnections>() : nullptr),
+      connections_(std::make_unique<GlooConnections>(mesh, kept == nullptr ? *own_kept_ : *kept)),
+      stall_seconds_(stall_seconds) {
   FARSTEP_CHECK(links.empty() || links.size() == mesh.sites.size(), "{} links for {} sites",
                 links.size(), mesh.sites.size());
   // Gloo's writes can raise it. The failed write is an exception anyway.
   ::signal(SIGPIPE, SIG_IGN);
-  connections_->open(links, store);
-  exchange_hellos(*connections_);
+  try {
+    connections_->open(links, store);
+    exchange_hellos(*connections_);
+  } catch (const PeerError& error) {
+    connections_->give_up_all(error.site(), error.what());
+    throw;
+  } catch (const std::exception& error) {
+    connections_->give_up_all("", error.what());
+    throw;
+  }
 }
 
 GlooTransport::~GlooTransport() = default;

@@ -19,6 +19,7 @@
 namespace farstep::wan {
 
 class GlooConnections;
+class KeptConnections;
 
 class GlooTransport : public Transport {
  public:
@@ -29,8 +30,11 @@ class GlooTransport : public Transport {
   // raise it. An earlier transport with the same ports must have been destroyed. Throws
   // ConfigError or PeerError if it cannot listen (throw_cannot_listen()). Throws PeerError naming
   // the site that cannot be connected or has another generation.
+  //
+  // Takes from `kept` the connections that `links` calls kept, and leaves there those that are
+  // clean when it ends: its peers then see no end of this transport. Null: keeps none.
   GlooTransport(const MeshOptions& mesh, const std::vector<PeerLink>& links, double stall_seconds,
-                Store& store);
+                Store& store, KeptConnections* kept = nullptr);
   ~GlooTransport() override;
 
   int rank() const override;
@@ -46,6 +50,7 @@ class GlooTransport : public Transport {
   LinkState link(int peer) const override;
 
  private:
+  const std::unique_ptr<KeptConnections> own_kept_;  // null if another one is used
   const std::unique_ptr<GlooConnections> connections_;
   const double stall_seconds_;
 };

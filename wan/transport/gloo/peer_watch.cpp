@@ -20,15 +20,19 @@ constexpr milliseconds kForever = std::chrono::hours(24 * 365);  // Gloo takes n
 // thread has it as soon as it runs, which takes long on a loaded machine. Without it this site
 // would name the wrong one as lost. A peer that stalls sends none, and is named that much later.
 constexpr milliseconds kPatience(2000);
-constexpr uint64_t kSlot = ~uint64_t{0};  // not used by messages
+
+// Not used by messages, whose slots are hashes.
+uint64_t slot_of(uint64_t generation) {
+  return ~generation;
+}
 
 }  // namespace
 
-PeerWatch::PeerWatch(gloo::transport::Context& context, int peer)
-    : peer_(peer),
+PeerWatch::PeerWatch(gloo::transport::Context& context, uint64_t generation)
+    : slot_(slot_of(generation)),
       farewell_(context.createUnboundBuffer(&sent_, sizeof(sent_))),
       receive_(context.createUnboundBuffer(&received_, sizeof(received_))) {
-  receive_->recv(peer_, kSlot);
+  receive_->recv(kPeer, slot_);
 }
 
 void PeerWatch::start(Ended ended) {
@@ -79,7 +83,7 @@ int64_t PeerWatch::lost_by_peer() {
 void PeerWatch::say_farewell(int64_t lost) {
   sent_ = lost;
   try {
-    farewell_->send(peer_, kSlot);
+    farewell_->send(kPeer, slot_);
   } catch (const std::exception&) {
     // This connection is broken too, and its peer notices that.
   }

@@ -2,6 +2,9 @@
 // peer's farewell. A peer that gives up sends the rank of the site that it lost, so that all sites
 // name the same one.
 //
+// A watch is for one generation, as ranks are: a farewell of another one does not reach it. It must
+// not end before its connection: what the peer sent in its generation may still come.
+//
 // Thread-safe after start().
 #pragma once
 
@@ -17,13 +20,17 @@
 
 namespace farstep::wan {
 
+// The ranks in Gloo's contexts. Each has this site and one peer, so that it knows nothing of a
+// view, in which both may have other ranks.
+inline constexpr int kSelf = 0, kPeer = 1, kBoth = 2;
+
 class PeerWatch {
  public:
   // Receives why the connection has ended, on a thread of the watch.
   using Ended = std::function<void(const std::string& reason)>;
 
-  // Posts a receive from `peer`, to whom `context` is connected. Throws what Gloo throws.
-  PeerWatch(gloo::transport::Context& context, int peer);
+  // Posts a receive from the peer of `context`. Throws what Gloo throws.
+  PeerWatch(gloo::transport::Context& context, uint64_t generation);
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
 
@@ -46,7 +53,7 @@ class PeerWatch {
   void watch(const Ended& ended);
   void finish(int64_t lost);
 
-  const int peer_;
+  const uint64_t slot_;
   int64_t received_ = -1, sent_ = -1;  // the memory of the two buffers
   const std::unique_ptr<gloo::transport::UnboundBuffer> farewell_, receive_;
   std::mutex mutex_;

@@ -2,15 +2,14 @@
 
 #include <poll.h>
 
-#include <cstring>
-
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/skip.h"
 #include "tests/wan/transport/run_ranks.h"
 #include "tests/wan/transport/transport_contract.h"
 #include "wan/sockets/tcp.h"
-#include "wan/transport/gloo/gloo_connections.h"
+#include "wan/transport/gloo/gloo_meeting.h"
+#include "wan/transport/network_notice.h"
 
 using namespace farstep;
 using namespace farstep::wan;
@@ -195,11 +194,8 @@ TEST_CASE("gloo transport may find a port free later that is taken now") {
 TEST_CASE("gloo transport names a peer that does not connect in time") {
   MemoryStore store(5);
   const auto silent = listen_tcp(SocketAddress("127.0.0.1", 0));  // listens, and says nothing
-  const auto address = SocketAddress::local_of(silent.fd());
-  std::string published(136, '\xff');  // a sockaddr_storage, and Gloo's unset sequence number
-  std::memset(published.data(), 0, sizeof(sockaddr_storage));
-  std::memcpy(published.data(), address->get(), address->size());
-  store.put("gloo/7/1/0", published);
+  const auto address = *SocketAddress::local_of(silent.fd());
+  store.put("gloo/7/1", text_of({"127.0.0.1", "", {address.port(), 0}, ""}));
   auto options = loopback_mesh(2, 0);
   options.connect_seconds = 0.2;
   const auto error = peer_error([&] { GlooTransport(options, {}, 1, store); });
@@ -216,9 +212,8 @@ TEST_CASE("a stranger from another address cannot reach a port that waits for it
   REQUIRE(::bind(stranger.fd(), source.get(), source.size()) == 0);
   const auto mesh = run_ranks(2, [&](int rank) {
     if (rank == 1) {
-      sockaddr_storage target{};
-      std::memcpy(&target, store.get("gloo/7/0/1").data(), sizeof(target));
-      const SocketAddress port(target);
+      const auto notice = read_network_notice(store.get("gloo/7/0"), 2);
+      const SocketAddress port(notice.address, notice.ports.at(1));
       ::connect(stranger.fd(), port.get(), port.size());
     }
     return std::make_unique<GlooTransport>(loopback_mesh(2, rank), links, 5, store);
