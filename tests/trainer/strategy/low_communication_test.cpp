@@ -236,5 +236,26 @@ TEST_CASE("a state that does not fit the run is refused with what differs") {
                     "strategy.fragments_applied: is 3, of 3 fragments in a round");
 }
 
+// A newcomer's first sync fails in a newer view than it joined in, and it takes a donor's state
+// again.
+TEST_CASE("a site that takes the state of another one has its own place in the next view") {
+  const auto run = strategy_run(2, 1, 0, 0, 2);
+  const TemporaryFolder folder;
+  RealClock clock;
+  Recorder recorder(folder.path(), "s1", clock);
+  Meeting meeting(2);
+  const auto seat = meeting.seat(1);
+  ScriptedExchange exchange;
+  OneExchange exchanges(exchange);
+  const auto own = view_of(run, 1);
+  OuterSync sync(settings_of(run), own, {start_values(12), {{"all", 0}}}, {*seat, recorder, clock});
+  auto newer = own;
+  newer.generation += 4;
+  sync.meet(newer, exchanges);
+  sync.restore({.members = own.members, .place = 0});
+  sync.meet(own, exchanges);
+  CHECK(sync.state().place == 1);
+}
+
 }  // namespace
 }  // namespace farstep

@@ -25,6 +25,7 @@ OuterSync::OuterSync(const StrategySettings& settings, const View& view, StartVa
               .momentum = static_cast<float>(settings.outer.momentum)},
              start.theta),
       view_(view),
+      first_generation_(view.generation),
       sync_(settings.sync) {
   apply_config();
 }
@@ -105,9 +106,11 @@ OuterSyncState OuterSync::state() const {
 }
 
 // The state is of the view in which it was saved, even if it is another site's. meet() then moves
-// it to the present view.
+// it to the present view, also if a sync that failed has found a newer one: else this site would
+// take the other one's place.
 void OuterSync::restore(const OuterSyncState& state) {
   if (state.place < std::ssize(state.members)) {
+    view_.generation = first_generation_;
     view_.members = state.members;
     view_.self = static_cast<std::size_t>(state.place);
   }

@@ -146,7 +146,8 @@ class OuterSync {
   const std::vector<TensorStart> tensors_;
   const Surroundings outside_;
   outer_optimizer::OuterOptimizer outer_;
-  View view_;  // the worker's while a sync is under way
+  View view_;                       // the worker's while a sync is under way
+  const int64_t first_generation_;  // in which this site began, or joined
   outer_optimizer::Exchanges* exchanges_ = nullptr;
   outer_optimizer::SyncConfig sync_;
   std::optional<SyncTuning> tuning_;  // as the latest retune() set it
