@@ -8,7 +8,7 @@
 namespace farstep::heterogeneity {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 PlanConfig growing(int64_t most_batch, double most_factor = 2) {
   PlanConfig config;

@@ -108,6 +108,6 @@ TEST_CASE("a ring over links ends everywhere when one site ends") {
     CHECK(peer_error([&] { ring.all_reduce(values); }) == error);
     return error;
   });
-  CHECK_THAT(errors[0], Catch::Matchers::StartsWith("node3: "));
-  CHECK_THAT(errors[1], Catch::Matchers::StartsWith("node3: "));
+  CHECK_THAT(errors[0], Catch::StartsWith("node3: "));
+  CHECK_THAT(errors[1], Catch::StartsWith("node3: "));
 }

@@ -42,8 +42,8 @@ TEST_CASE("a vote is void when a member is lost before its own, and the sync is 
     return error_of<PeerError>([&] { party.members[1]->vote(kFirst, "bb", {}); });
   });
   party.members[2].reset();
-  CHECK_THAT(lost.get(), Catch::Matchers::StartsWith("site s2: silent"));
-  CHECK_THAT(other.get(), Catch::Matchers::StartsWith("site s2: silent"));
+  CHECK_THAT(lost.get(), Catch::StartsWith("site s2: silent"));
+  CHECK_THAT(other.get(), Catch::StartsWith("site s2: silent"));
   const auto go = run_ranks(2, [&](int site) {
     if (!party.members[site]->is_renewed(1, "s2", {})) return int64_t{0};
     const auto generation = party.members[site]->arrive(kFirst, {}, "aa", {})->generation;
@@ -59,7 +59,7 @@ TEST_CASE("nobody waits for a value of a site that is lost") {
     return error_of<PeerError>([&] { party.members[0]->get("of the lost site"); });
   });
   party.members[2]->leave(Outcome::kFailed, "a full disk");
-  CHECK_THAT(waiting.get(), Catch::Matchers::Contains("a full disk"));
+  CHECK_THAT(waiting.get(), Catch::Contains("a full disk"));
   // Nor if it is lost before.
   CHECK_THROWS_AS(party.members[0]->get("of the lost site"), PeerError);
   // Values of the next generation are waited for as ever.
@@ -92,7 +92,7 @@ TEST_CASE("members whose connection broke do the sync anew, with sites to spare 
     CHECK(party.members[0]->is_renewed(1, "s1", {}));
     // The other one learns of it by its vote, or by the listener that ends its exchange.
     CHECK_THAT(error_of<PeerError>([&] { party.members[1]->vote(kFirst, "bb", {}); }),
-               Catch::Matchers::Contains("a connection of site s0 to site s1 broke"));
+               Catch::Contains("a connection of site s0 to site s1 broke"));
     const auto generations = run_ranks(2, [&](int site) {
       const auto generation = party.members[site]->arrive(kFirst, {}, "aa", {})->generation;
       party.members[site]->vote(kFirst, "bb", {});
@@ -107,7 +107,7 @@ TEST_CASE("without sites to spare the loss of an accused one ends the run") {
   run_ranks(2, [&](int site) { party.members[site]->arrive(kFirst, {}, "aa", {}); });
   party.members[1].reset();
   CHECK_THAT(error_of<PeerError>([&] { party.members[0]->is_renewed(1, "s1", {}); }),
-             Catch::Matchers::StartsWith("site s1: silent"));
+             Catch::StartsWith("site s1: silent"));
 }
 
 TEST_CASE("a listener of a generation hears of its loss, one of the next does not") {

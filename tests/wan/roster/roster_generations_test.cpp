@@ -37,7 +37,7 @@ TEST_CASE("the others go on without a site that falls silent, in a new generatio
   CHECK(view.lost == "c");
   CHECK(view.committed_round == 2);
   CHECK(table.roster.failure().empty());
-  CHECK_THAT(table.roster.newest_change(), Catch::Matchers::StartsWith("site c: silent"));
+  CHECK_THAT(table.roster.newest_change(), Catch::StartsWith("site c: silent"));
 
   // What they had sent for the open sync counts no more: both arrive once more.
   CHECK(receivers<Go>(table.receive("a", arrival(3, "aa", 2))).empty());
@@ -95,7 +95,7 @@ TEST_CASE("a site goes on alone, and with too few sites the run ends") {
       CHECK(receivers<CommittedMessage>(table.receive("a", ballot(3, "bb", 3))) == Names{"a"});
     } else {
       CHECK(receivers<PeerLostMessage>(told) == Names{"a"});
-      CHECK_THAT(table.roster.failure(), Catch::Matchers::StartsWith("site b: silent"));
+      CHECK_THAT(table.roster.failure(), Catch::StartsWith("site b: silent"));
     }
   }
 }
@@ -267,7 +267,7 @@ TEST_CASE("two members that lose only each other cost the others no more than a 
   for (const auto* process : {"c2", "c3", "c4"}) {
     table.pass(pause_seconds - 1, {"a", "b"});
     CHECK_THAT(only<WaitingMessage>(table.receive(process, registration("c"))).missing.at(0),
-               Catch::Matchers::Contains("site c did not reach a member"));
+               Catch::Contains("site c did not reach a member"));
     table.pass(1, {"a", "b"});
     const auto welcome = table.receive(process, registration("c"));
     CHECK(std::get<Welcome>(welcome.back().message).is_newcomer);
@@ -357,7 +357,7 @@ TEST_CASE("the round's summary is of the sites that are left") {
   for (const auto* site : {"a", "b"}) {
     table.receive(site, MetricsMessage{3, 2.5, 1000, 9, 1});
   }
-  CHECK_THAT(table.roster.round_summary(), Catch::Matchers::Contains("round 3: training loss 2.5"));
+  CHECK_THAT(table.roster.round_summary(), Catch::Contains("round 3: training loss 2.5"));
 }
 
 TEST_CASE("when half of the sites or more are away, it is said whose work is not counted") {

@@ -4,7 +4,7 @@
 
 using namespace farstep;
 using namespace farstep::wan;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 namespace {
 

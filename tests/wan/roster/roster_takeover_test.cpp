@@ -4,7 +4,7 @@
 
 using namespace farstep;
 using namespace farstep::wan;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 TEST_CASE("when all members have come, a coordinator goes on with their run") {
   auto table = blank();

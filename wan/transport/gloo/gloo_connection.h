@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "wan/sockets/process_sockets.h"
-#include "wan/transport/gloo/loss_watch.h"
 #include "wan/transport/gloo/peer_watch.h"
-#include "wan/transport/gloo/stall_watch.h"
+#include "wan/transport/lines/loss_watch.h"
+#include "wan/transport/lines/stall_watch.h"
 #include "wan/transport/relay.h"
 
 namespace farstep::wan {

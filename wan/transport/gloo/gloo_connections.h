@@ -18,7 +18,7 @@
 #include "trainer/base/error.h"
 #include "wan/transport/gloo/gloo_connection.h"
 #include "wan/transport/gloo/kept_connections.h"
-#include "wan/transport/gloo/uplink_pacer.h"
+#include "wan/transport/lines/uplink_pacer.h"
 #include "wan/transport/mesh.h"
 #include "wan/transport/store.h"
 #include "wan/transport/transport.h"

@@ -24,7 +24,7 @@ std::string refusal(const std::string& text) {
   return "";
 }
 
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 }  // namespace
 

@@ -74,7 +74,7 @@ TEST_CASE("a ring ends everywhere when one site ends it, which knows who was los
   });
   CHECK(errors[0] == "node3: no heartbeat");
   // Gloo does not tell which connection broke.
-  CHECK_THAT(errors[1], Catch::Matchers::StartsWith(": the ring of Gloo broke"));
+  CHECK_THAT(errors[1], Catch::StartsWith(": the ring of Gloo broke"));
   // The first reason stays.
   sites[1]->abort("node3", "no heartbeat");
   std::vector<float> values(1000);

@@ -1,7 +1,7 @@
 // A line's rate shows only while a queue stands in front of it. So the pace rises until a queue
 // appears, takes the rate that gets through then, and stays there. Later rises are rare and small,
 // because each one may fill the queue.
-#include "wan/transport/gloo/uplink_pacer.h"
+#include "wan/transport/lines/uplink_pacer.h"
 
 #include <algorithm>
 

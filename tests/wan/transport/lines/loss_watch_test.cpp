@@ -1,4 +1,4 @@
-#include "wan/transport/gloo/loss_watch.h"
+#include "wan/transport/lines/loss_watch.h"
 
 #include "tests/support/catch.h"
 

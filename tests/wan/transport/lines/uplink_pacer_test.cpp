@@ -1,4 +1,4 @@
-#include "wan/transport/gloo/uplink_pacer.h"
+#include "wan/transport/lines/uplink_pacer.h"
 
 #include <algorithm>
 

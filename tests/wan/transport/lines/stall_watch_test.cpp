@@ -1,4 +1,4 @@
-#include "wan/transport/gloo/stall_watch.h"
+#include "wan/transport/lines/stall_watch.h"
 
 #include <atomic>
 

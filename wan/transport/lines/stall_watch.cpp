@@ -1,6 +1,6 @@
 // The kernel knows when it last heard an acknowledgement, but not since when it waits for one: on
 // an idle connection both are far apart. So what changes between two looks is what counts.
-#include "wan/transport/gloo/stall_watch.h"
+#include "wan/transport/lines/stall_watch.h"
 
 #include <chrono>
 #include <condition_variable>

@@ -1,7 +1,7 @@
 // Loss of two kinds looks alike to TCP. A full queue drops packets, and slowing down is right. A
 // poor line drops them at any speed, and slowing down only wastes it. Round trips show which kind
 // it is: they grow only where a queue stands.
-#include "wan/transport/gloo/loss_watch.h"
+#include "wan/transport/lines/loss_watch.h"
 
 namespace farstep::wan {
 
