@@ -3,7 +3,6 @@
 FARSTEP_OUTAGES says how often the lines of a run fail; the figures are printed.
 """
 
-import json
 import os
 import shutil
 import signal
@@ -12,14 +11,13 @@ import time
 import unittest
 from pathlib import Path
 
-from cluster import FARSTEP, REPOSITORY, Cluster, ClusterTest, by_event, wait_until
+import lab
+from cluster import FARSTEP, Cluster, ClusterTest, by_event, wait_until
 
-WAN_LAB = REPOSITORY / "scripts" / "wan_lab"
 OUTAGES = int(os.environ.get("FARSTEP_OUTAGES", "2"))
 OUTAGE_SECONDS = 30
 # A busy machine adds to it; without the repairs an outage of 30 s cost up to 30 s more, or a site.
 SOON_SECONDS = 15
-ADDRESSES = ["10.77.0.1", "10.77.0.2", "10.77.0.3"]
 PORT = 29500
 RUN = {"min_sites": 2, "outer": {"rounds": 100_000}, "plan": {"base_steps": 10, "base_batch": 1},
        "evaluate": {"every_rounds": 0},
@@ -41,58 +39,47 @@ table ip pair {{
 
 
 def setUpModule():
-    """A lab needs root and TUN devices."""
-    if os.geteuid() != 0:
-        raise unittest.SkipTest("network namespaces need root")
-    if not Path("/dev/net/tun").exists():
-        raise unittest.SkipTest("there is no /dev/net/tun")
-    if missing := [program for program in ("nft", "nsenter") if not shutil.which(program)]:
-        raise unittest.SkipTest(f"there is no {', '.join(missing)}")
+    """A lab needs root and TUN devices, and a pair is cut by nft."""
+    if lacks := lab.obstacle():
+        raise unittest.SkipTest(lacks)
+    if not shutil.which("nft"):
+        raise unittest.SkipTest("there is no nft")
 
 
 class LabCluster(Cluster):
     """Three sites, each in a namespace of a lab; the first hosts the coordinator."""
 
-    def __init__(self, folder: Path, holders: list[int], secure: bool):
-        endpoint = f"tcp://{ADDRESSES[0]}:{PORT}"
-        super().__init__(folder, 3, RUN, {
+    def __init__(self, folder: Path, party: lab.Lab, run: dict, secure: bool):
+        endpoint = f"tcp://{party.addresses[0]}:{PORT}"
+        super().__init__(folder, 3, run, {
             index: {"coordinator": {"endpoint": endpoint}, "network": {"address": address}, **PACED}
-            for index, address in enumerate(ADDRESSES)}, secure=secure)
-        self.holders = dict(zip(self.names, holders))
+            for index, address in enumerate(party.addresses)}, secure=secure)
+        self.lab = party
 
-    def inside(self, name: str) -> list[str]:
-        """The command line before a command that runs at the site."""
-        return ["nsenter", f"--net=/proc/{self.holders[name]}/ns/net"]
+    def inside(self, name: str, *words: object) -> list[str]:
+        """The command line that becomes these words at the site."""
+        return self.lab.command(self.names.index(name) + 1, *words)
 
     def start(self, name: str, *options: str) -> subprocess.Popen:
         """As Cluster's, within the site's namespace."""
         self.begun[name] = len(self.events(name))
         with open(self.folder / f"{name}.txt", "w", encoding="utf-8") as log:
-            return subprocess.Popen([*self.inside(name), FARSTEP, "train", "--config",
-                                     self.folder / f"{name}.json", *options], stdout=log, stderr=log)
+            return subprocess.Popen(self.inside(name, FARSTEP, "train", "--config", self.folder / f"{name}.json",
+                                                *options), stdout=log, stderr=log)
 
 
 class Outages(ClusterTest):
     """Three sites that train until they are stopped."""
 
-    def start_sites(self, secure: bool, rate: str) -> tuple[LabCluster, dict]:
+    def start_sites(self, secure: bool, rate: str = "100M", run: dict | None = None) -> tuple[LabCluster, dict]:
         """Starts a lab, and all sites in it, which train when this returns."""
-        self.lab_folder = self.folder / "lab"
-        self.processes.append(subprocess.Popen(
-            [WAN_LAB, "up", "--folder", self.lab_folder, "--sites", "3", "--rate", rate, "--rtt", "20ms"],
-            stderr=subprocess.DEVNULL))
-        file = self.lab_folder / "lab.json"
-        wait_until(file.exists, 60, "a lab")
-        holders = [site["pid"] for site in json.loads(file.read_text())["sites"]]
-        cluster = LabCluster(self.make_folder("run"), holders, secure)
+        folder = self.make_folder(f"run{len(list(self.folder.iterdir()))}")
+        party = lab.Lab(folder / "lab", "--sites", "3", "--rate", rate, "--rtt", "20ms")
+        self.processes.append(party.process)
+        cluster = LabCluster(folder, party, RUN | (run or {}), secure)
         started = self.start_all(cluster)
         self.wait_for_rounds(cluster, 2)
         return cluster, started
-
-    def control(self, verb: str, site: int):
-        """Cuts or heals all of a site's lines."""
-        subprocess.run([WAN_LAB, verb, "--folder", self.lab_folder, str(site)], capture_output=True,
-                       timeout=30, check=True)
 
     def seconds_to_a_round(self, cluster: LabCluster, *names: str) -> float:
         """Waits until these have done two more rounds, of which one began later; returns how long."""
@@ -114,10 +101,10 @@ class Outages(ClusterTest):
         took = []
         for _ in range(OUTAGES):
             for site in (2, 3):
-                self.control("cut", site)
+                cluster.lab.control("cut", site)
             time.sleep(OUTAGE_SECONDS)  # the length of the outage itself
             for site in (2, 3):
-                self.control("heal", site)
+                cluster.lab.control("heal", site)
             took.append(self.seconds_to_a_round(cluster, *cluster.names))
         print(f"seconds to two rounds after {len(took)} outages:", [round(seconds, 1) for seconds in took])
         for name in cluster.names:
@@ -136,10 +123,9 @@ class Outages(ClusterTest):
 
     def cut_pair(self, secure: bool):
         """The third site and the second one lose each other for good, and later no more."""
-        cluster, started = self.start_sites(secure, "100M")
-        inside = cluster.inside("node3")
-        subprocess.run([*inside, "nft", "-f", "-"], input=CUT_PAIR.format(peer=ADDRESSES[1]), text=True,
-                       check=True, timeout=10)
+        cluster, started = self.start_sites(secure)
+        subprocess.run(cluster.inside("node3", "nft", "-f", "-"), check=True, timeout=10, text=True,
+                       input=CUT_PAIR.format(peer=cluster.lab.addresses[1]))
         took = self.seconds_to_a_round(cluster, "node1", "node2")
         print(f"seconds to two rounds after a pair was cut: {took:.1f}")
         views = by_event(cluster, "node1", "view")
@@ -150,7 +136,7 @@ class Outages(ClusterTest):
                    in cluster.log("node3"), 110, "the third site has tried in vain")
         self.seconds_to_a_round(cluster, "node1", "node2")
         self.assertIsNone(started["node3"].poll(), cluster.log("node3"))
-        subprocess.run([*inside, "nft", "delete", "table", "ip", "pair"], check=True, timeout=10)
+        subprocess.run(cluster.inside("node3", "nft", "delete", "table", "ip", "pair"), check=True, timeout=10)
         before = len(by_event(cluster, "node3", "round"))
         wait_until(lambda: any(event["local_steps"] > 0 for event in by_event(cluster, "node3", "round")[before:]),
                    150, "the third site trains again")
@@ -164,6 +150,30 @@ class Outages(ClusterTest):
     def test_a_pair_that_loses_only_each_other_costs_one_of_the_two_with_keys(self):
         """The same over secure links."""
         self.cut_pair(secure=True)
+
+    def test_each_side_of_a_divided_network(self):
+        """The host alone pauses or goes on, as min_sites says; the others wait for it, and all come together."""
+        deadlines = RUN["deadlines"] | {"lost_after_seconds": 6}
+        for min_sites in (2, 1):
+            with self.subTest(min_sites=min_sites):
+                cluster, started = self.start_sites(True, run={"min_sites": min_sites, "deadlines": deadlines})
+                cluster.lab.control("cut", 1)
+                if min_sites == 2:
+                    wait_until(lambda: "the run pauses" in cluster.log("node1"), 60, "a pause")
+                else:
+                    wait_until(lambda: "the work of node2, node3 is not counted until they are back"
+                               in cluster.log("node1"), 60, "the host goes on alone")
+                    self.seconds_to_a_round(cluster, "node1")
+                for name, process in started.items():
+                    self.assertIsNone(process.poll(), cluster.log(name))
+                cluster.lab.control("heal", 1)
+                before = {name: len(by_event(cluster, name, "round")) for name in cluster.names}
+                wait_until(lambda: all(any(event["local_steps"] > 0 for event in by_event(cluster, name, "round")[count:])
+                                       for name, count in before.items()), 110, "all train together")
+                lost = {view["lost"] for view in by_event(cluster, "node1", "view")} - {None}
+                self.assertEqual(lost, set() if min_sites == 2 else {"node2", "node3"})
+                self.assert_no_step_twice(cluster, *(cluster.names if min_sites == 2 else ["node1"]))
+                self.stop(cluster, started)
 
 
 if __name__ == "__main__":

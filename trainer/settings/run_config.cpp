@@ -249,6 +249,7 @@ wan::ServedRun served_run(const RunConfig& run, std::optional<int64_t> place) {
                         .fragments = run.sync.fragments,
                         .min_sites = run.min_sites,
                         .max_sites = run.max_sites,
+                        .takes_newcomers = !traits_of(run.strategy.kind).steps_together,
                         .place = place};
   for (const auto& site : run.sites) served.sites.push_back(site.name);
   return served;

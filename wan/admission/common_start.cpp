@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -59,16 +60,30 @@ bool can_begin_anew(const std::vector<RegisterMessage>& sites) {
   return !std::ranges::all_of(sites, has_none) && std::ranges::all_of(sites, has_no_sync);
 }
 
-const Candidate& best_of(const std::vector<Candidate>& candidates, int64_t num_there,
-                         int64_t least_sites) {
-  auto best = std::ranges::find_if(
-      candidates, [&](const auto& candidate) { return candidate.has_majority(num_there); });
-  if (best == candidates.end()) {
-    best = std::ranges::find_if(candidates, [&](const auto& candidate) {
-      return std::ssize(candidate.holders) >= least_sites;
-    });
+// By default all sites are needed. Then a state that all have comes before a newer one of most.
+const Candidate* best_of(const std::vector<Candidate>& candidates, int64_t num_there,
+                         const ServedRun& run) {
+  using Test = std::function<bool(const Candidate&)>;
+  const Test have_all = [&](const Candidate& candidate) {
+    return std::ssize(candidate.holders) == num_there;
+  };
+  const Test is_enough = [&](const Candidate& candidate) {
+    return std::ssize(candidate.holders) >= run.least_sites();
+  };
+  const Test has_majority = [&](const Candidate& candidate) {
+    return candidate.has_majority(num_there);
+  };
+  const Test is_both = [&](const Candidate& candidate) {
+    return is_enough(candidate) && has_majority(candidate);
+  };
+  const Test is_any = [](const Candidate&) { return true; };
+  const auto tests = run.takes_newcomers ? std::vector{is_both, has_majority, is_enough, is_any}
+                                         : std::vector{have_all};
+  for (const auto& test : tests) {
+    const auto found = std::ranges::find_if(candidates, test);
+    if (found != candidates.end()) return &*found;
   }
-  return best == candidates.end() ? candidates.front() : *best;
+  return nullptr;
 }
 
 std::string name_of(const OfferedState& state, std::string_view unit) {
@@ -96,7 +111,7 @@ std::string left_text(const Candidate& best, const std::vector<Candidate>& candi
 }  // namespace
 
 std::optional<CommonStart> common_start_of(const std::vector<RegisterMessage>& sites,
-                                           int64_t least_sites, std::string_view unit) {
+                                           const ServedRun& run) {
   const bool resumes = std::ranges::count(sites, Resume::kAlways, &RegisterMessage::resume) > 0;
   // A site may be lost before its first checkpoint, while the others save theirs in mid-round.
   // Nobody loses anything but local steps if all begin anew.
@@ -106,15 +121,39 @@ std::optional<CommonStart> common_start_of(const std::vector<RegisterMessage>& s
     return start;
   }
   const auto candidates = candidates_of(sites);
-  if (candidates.empty()) return std::nullopt;
-  const auto& best = best_of(candidates, std::ssize(sites), least_sites);
-  const bool is_whole =
-      !best.state.members.empty() && best.num_members_with_it() == std::ssize(best.state.members);
-  return CommonStart{.state = best.state,
-                     .members = best.holders,
-                     .has_majority = best.has_majority(std::ssize(sites)),
-                     .is_newest_of_all = is_whole && &best == &candidates.front(),
-                     .left = left_text(best, candidates, unit)};
+  const auto* best = best_of(candidates, std::ssize(sites), run);
+  if (best == nullptr) return std::nullopt;
+  const bool is_whole = !best->state.members.empty() &&
+                        best->num_members_with_it() == std::ssize(best->state.members);
+  return CommonStart{
+      .state = best->state,
+      .members = best->holders,
+      .has_majority = best->has_majority(std::ssize(sites)),
+      .is_newest_of_all = is_whole && best == &candidates.front(),
+      .left = left_text(*best, candidates, run.fragments == 1 ? "rounds" : "fragments' syncs")};
+}
+
+std::string no_common_start_text(const std::vector<RegisterMessage>& sites) {
+  const auto candidates = candidates_of(sites);
+  if (candidates.empty()) {
+    return "no site has a checkpoint to resume from: start all sites without --resume, or with "
+           "--resume=auto";
+  }
+  const auto& newest = candidates.front();
+  std::vector<std::string> parts, lacking;
+  for (const auto& site : sites) {
+    std::vector<int64_t> syncs;
+    for (const auto& state : site.states) syncs.push_back(state.syncs);
+    parts.push_back(fmt::format("{} has those after {} syncs", site.site,
+                                syncs.empty() ? "no" : fmt::format("{}", fmt::join(syncs, ", "))));
+    if (!newest.is_held_by(site.site)) lacking.push_back(site.site);
+  }
+  return fmt::format(
+      "the sites have no checkpoint in common, and this run takes in no site that has none: {}; "
+      "copy "
+      "the folder checkpoints of site {} into the output folder of {}, then start all sites with "
+      "--resume again",
+      fmt::join(parts, ", "), newest.holders.front(), fmt::join(lacking, " and of "));
 }
 
 }  // namespace farstep::wan

@@ -2,12 +2,11 @@
 // from. A vote of the sites that are there. Pure functions; thread-safe.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "wan/admission/served_run.h"
 #include "wan/protocol/protocol.h"
 
 namespace farstep::wan {
@@ -25,15 +24,18 @@ struct CommonStart {
   std::string left;  // which states are left for this one, in words; empty if none are
 };
 
-// Returns the state with which `sites`, which fit each other and have different names, begin. If
-// none of them always resumes, it is none: all begin anew. So do sites without any checkpoint
+// Returns the state with which `sites`, which fit each other and have different names, begin `run`.
+// If none of them always resumes, it is none: all begin anew. So do sites without any checkpoint
 // beside others that have done no sync.
 //
-// Otherwise it is the newest state that a majority of the sites that took part in it have. If
-// there is none, the newest that `least_sites` have, and else the newest of all. States are equal
-// by number of syncs and checksum. `unit` is what the sites count, such as "rounds". Returns
-// nullopt if no site has a state.
+// Otherwise it is the newest state that min_sites have, and a majority of the sites that took part
+// in it. If there is none, it is the newest with that majority, else the newest that min_sites
+// have, and else the newest of all. If the run takes no newcomers, it is the newest that all have.
+// States are equal by number of syncs and checksum. Returns nullopt if there is none.
 std::optional<CommonStart> common_start_of(const std::vector<RegisterMessage>& sites,
-                                           int64_t least_sites, std::string_view unit);
+                                           const ServedRun& run);
+
+// Returns why there is none, with what each site has, and what to do.
+std::string no_common_start_text(const std::vector<RegisterMessage>& sites);
 
 }  // namespace farstep::wan

@@ -18,13 +18,15 @@ bool is_site_name(std::string_view name);
 
 struct ServedRun {
   Json config;  // the run file, every default written out; sites get it as it is
-  // Names of the sites without which the run does not begin, in their order.
+  // Names of the sites for which the run waits when it begins, in their order.
   std::vector<std::string> sites;
   int64_t fragments = 1;  // of the first round
   // With fewer sites the run does not begin, and pauses later. nullopt: all of `sites`.
   std::optional<int64_t> min_sites = std::nullopt;
   // How many may be there at once. More than `sites` has: they may have any name.
   std::optional<int64_t> max_sites = std::nullopt;
+  // Whether a site may come to the run when it has begun, and take the others' state.
+  bool takes_newcomers = true;
   // The site in the coordinator's process; nullopt: there is none.
   std::optional<std::string> host = std::nullopt;
   // Which of the run's coordinators serves it, from 0, if it has stand-bys; nullopt: it is alone.

@@ -155,6 +155,7 @@ class Roster {
     double begin_seconds;
     std::string site;  // the first that was lost; empty if none was
     std::string reason;
+    std::optional<double> enough_seconds = {};  // since when enough sites are there again
 
     std::string text() const { return site.empty() ? reason : "site " + site + ": " + reason; }
   };
@@ -329,6 +330,8 @@ class Roster {
   // Goes on without the members that are missing if enough sites are there; else pauses.
   void settle();
   void pause(Pause pause);
+  // Whether others may be heard as well in a moment, now that enough sites are there again.
+  bool waits_for_more();
   void resume();
   void end_long_pause();
   void rest_if_all_are_silent();

@@ -57,12 +57,14 @@ void Roster::settle() {
   if (!has_begun() || verdict_ || is_resting_) return;
   const auto num_there = std::ranges::count_if(seats_, is_present);
   if (has_present_member() && num_there >= min_sites_) {
+    if (pause_ && waits_for_more()) return;
     if (pause_) resume();
     for (const auto& seat : seats_) {
       if (is_missed(seat)) go_on_without(seat, seat.loss);
     }
     return;
   }
+  if (pause_) pause_->enough_seconds.reset();
   const auto lost =
       std::ranges::find_if(seats_, [this](const Seat& seat) { return is_missed(seat); });
   if (lost == seats_.end()) {
@@ -72,6 +74,15 @@ void Roster::settle() {
   } else {
     pause({.begin_seconds = now_seconds_, .site = lost->site, .reason = lost->loss});
   }
+}
+
+// When a line is back, sites are heard one after the other.
+bool Roster::waits_for_more() {
+  if (!pause_->enough_seconds) pause_->enough_seconds = now_seconds_;
+  const bool may_more_return = std::ranges::any_of(seats_, [this](const Seat& seat) {
+    return is_missed(seat) && seat.presence == Presence::kLost;
+  });
+  return may_more_return && is_recent(*pause_->enough_seconds);
 }
 
 void Roster::pause(Pause pause) {
@@ -91,6 +102,8 @@ void Roster::resume() {
 
 void Roster::end_long_pause() {
   if (!pause_ || verdict_) return;
+  if (pause_->enough_seconds) settle();
+  if (!pause_) return;
   if (now_seconds_ - pause_->begin_seconds <= pause_seconds_) return;
   const auto waited = fmt::format("; the run has waited {:.0f} s for enough sites", pause_seconds_);
   end_early(PeerLostMessage{pause_->site, pause_->reason + waited}, pause_->text() + waited);

@@ -42,15 +42,12 @@ void Roster::begin_if_possible() {
   const auto requests = requests_of_present();
   const bool are_all_there = missing_sites().empty();
   if (!are_all_there && (requests.empty() || std::ssize(requests) < min_sites_)) return;
-  const auto start = common_start_of(requests, min_sites_,
-                                     progress_.fragments == 1 ? "rounds" : "fragments' syncs");
+  const auto start = common_start_of(requests, run_);
   if (start &&
       (are_all_there || start->is_newest_of_all || (have_waited_long() && has_majority(*start)))) {
     begin(*start);
   } else if (!start && are_all_there) {
-    send_to_all(
-        RefusedMessage{"no site has a checkpoint to resume from: start all sites without --resume, "
-                       "or with --resume=auto"});
+    send_to_all(RefusedMessage{no_common_start_text(requests)});
     for (auto& seat : seats_) seat = Seat(seat.site);  // for another try
   }
 }

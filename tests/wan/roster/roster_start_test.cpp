@@ -44,7 +44,7 @@ std::vector<Outgoing> wait(Table& table, double seconds,
 }  // namespace
 
 TEST_CASE("sites resume from the state that most have, and the others are newcomers") {
-  Table table(kAll);
+  Table table(kAll, 1, 2);
   table.receive("a", resuming("a", {after(5, kAll), after(4, kAll)}));
   table.receive("b", resuming("b", {after(5, kAll), after(4, kAll)}));
   const auto messages = table.receive("c", resuming("c", {after(4, kAll)}));
