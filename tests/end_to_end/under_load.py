@@ -3,8 +3,6 @@
 
 Other work on the machine may take their place (--load 0): the load average is printed.
 
-Other work on the machine may take their place (--load 0): the load average is printed.
-
 A run that has ended is kept below the build folder, and is not repeated by another call.
 """
 
@@ -31,19 +29,6 @@ def load(processes: int):
         for process in busy:
             process.kill()
             process.wait()
-
-
-def run(command: list, log) -> list[float]:
-    """Runs the command to its end; returns the machine's load average every 10 seconds."""
-    loads = []
-    with subprocess.Popen(command, stdout=log, stderr=log) as process:
-        while True:
-            loads.append(os.getloadavg()[0])
-            try:
-                process.wait(10)
-                return loads
-            except subprocess.TimeoutExpired:
-                pass
 
 
 def run(command: list, log) -> list[float]:
