@@ -77,7 +77,7 @@ class Sender {
     while (input_.ConsumeBool()) {
       auto& state = message.states.emplace_back(wan::OfferedState{number(), text()});
       if (input_.ConsumeBool()) state.round = number();
-      while (input_.ConsumeBool()) state.members.push_back(site());
+      while (input_.ConsumeBool()) state.members.push_back(text());
     }
     if (input_.ConsumeBool()) message.facts["data"] = text();
     if (input_.ConsumeBool()) message.run = Json{{"name", text()}};

@@ -51,7 +51,14 @@ std::optional<std::string> objection_to_facts(const RegisterMessage& newcomer,
 }
 
 std::optional<std::string> objection_to_states(const RegisterMessage& newcomer) {
+  const auto is_count = [](int64_t count) {
+    return count >= 0 && static_cast<double>(count) <= kMostCount;
+  };
   for (const auto& state : newcomer.states) {
+    if (!is_count(state.syncs) || !is_count(state.round.value_or(0))) {
+      return fmt::format("site {} offers a checkpoint after {} syncs, which no run can have done",
+                         newcomer.site, state.syncs);
+    }
     if (state.theta_hash.size() > kLongestHash ||
         !std::ranges::all_of(state.theta_hash, is_hexadecimal)) {
       return fmt::format("site {} offers a checkpoint whose checksum is none", newcomer.site);

@@ -1,5 +1,7 @@
 #include "wan/admission/admission.h"
 
+#include <limits>
+
 #include "tests/support/catch.h"
 
 namespace farstep::wan {
@@ -20,6 +22,14 @@ TEST_CASE("a checkpoint that cannot be is refused") {
     auto wrong = newcomer;
     wrong.states[1].theta_hash = hash;
     CHECK_THAT(objection_to_states(wrong).value(), Catch::Contains("site a offers"));
+  }
+  for (const int64_t count : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+    auto wrong = newcomer;
+    wrong.states[1].syncs = count;
+    CHECK_THAT(objection_to_states(wrong).value(), Catch::Contains("no run can have done"));
+    wrong = newcomer;
+    wrong.states[1].round = count;
+    CHECK_THAT(objection_to_states(wrong).value(), Catch::Contains("no run can have done"));
   }
   newcomer.states[0].members[1] = "../b";
   CHECK_THAT(objection_to_states(newcomer).value(), Catch::Contains("site a offers"));
