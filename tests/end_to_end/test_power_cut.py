@@ -106,8 +106,8 @@ class PowerCut(ClusterTest):
         shutil.rmtree(cluster.output / name)
 
     def damage(self, cluster: Cluster, name: str):
-        """Each of its checkpoints has a flipped bit."""
-        for folder in (cluster.output / name / "checkpoints").iterdir():
+        """Each of its whole checkpoints has a flipped bit."""
+        for folder in (cluster.output / name / "checkpoints").glob("round-?????"):
             path = folder / "site.safetensors"
             content = bytearray(path.read_bytes())
             content[len(content) // 2] ^= 1
