@@ -3,9 +3,9 @@
 // inside a running wan_lab (scripts/wan_lab run).
 //
 // Three kinds of generation take turns: all connections are new; one site is lost; it comes back as
-// a new process would. Prints the seconds until the last site has its links, beyond a common start,
-// the processor seconds of all sites together (the coordinator's and those of two meetings
-// included), and what part of a core a site takes that does nothing.
+// a new process would. It prints the seconds from a common start until the last site has its links.
+// The processor seconds beside them are those of all sites and the coordinator, with two meetings.
+// Last is what part of a core a site takes that does nothing.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>

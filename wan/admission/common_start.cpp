@@ -22,14 +22,12 @@ struct Candidate {
   bool is_held_by(const std::string& site) const {
     return std::ranges::find(holders, site) != holders.end();
   }
-  int64_t num_members_with_it() const {
-    return std::ranges::count_if(state.members,
-                                 [this](const auto& site) { return is_held_by(site); });
-  }
   // A checkpoint of an older version does not say who took part: then all that are there did.
   bool has_majority(int64_t num_there) const {
-    return state.members.empty() ? 2 * std::ssize(holders) > num_there
-                                 : 2 * num_members_with_it() > std::ssize(state.members);
+    if (state.members.empty()) return 2 * std::ssize(holders) > num_there;
+    const auto num_holding =
+        std::ranges::count_if(state.members, [this](const auto& site) { return is_held_by(site); });
+    return 2 * num_holding > std::ssize(state.members);
   }
 };
 
@@ -123,13 +121,16 @@ std::optional<CommonStart> common_start_of(const std::vector<RegisterMessage>& s
   const auto candidates = candidates_of(sites);
   const auto* best = best_of(candidates, std::ssize(sites), run);
   if (best == nullptr) return std::nullopt;
-  const bool is_whole = !best->state.members.empty() &&
-                        best->num_members_with_it() == std::ssize(best->state.members);
+  const auto& newest_members = candidates.front().state.members;
+  const auto is_there = [&](const std::string& name) {
+    return std::ranges::find(sites, name, &RegisterMessage::site) != sites.end();
+  };
   return CommonStart{
       .state = best->state,
       .members = best->holders,
       .has_majority = best->has_majority(std::ssize(sites)),
-      .is_newest_of_all = is_whole && best == &candidates.front(),
+      .has_newest_members =
+          !newest_members.empty() && std::ranges::all_of(newest_members, is_there),
       .left = left_text(*best, candidates, run.fragments == 1 ? "rounds" : "fragments' syncs")};
 }
 

@@ -19,8 +19,9 @@ struct CommonStart {
   // More than half of the sites that took part in the state have it: no others can begin with
   // another one.
   bool has_majority = false;
-  // All of them have it, and nobody has a newer one. So a site that is away has none either.
-  bool is_newest_of_all = false;
+  // All sites that took part in the newest state offered are there. So one that is away has no
+  // newer state.
+  bool has_newest_members = false;
   std::string left;  // which states are left for this one, in words; empty if none are
 };
 

@@ -43,8 +43,8 @@ void Roster::begin_if_possible() {
   const bool are_all_there = missing_sites().empty();
   if (!are_all_there && (requests.empty() || std::ssize(requests) < min_sites_)) return;
   const auto start = common_start_of(requests, run_);
-  if (start &&
-      (are_all_there || start->is_newest_of_all || (have_waited_long() && has_majority(*start)))) {
+  if (start && (are_all_there || start->has_newest_members ||
+                (have_waited_long() && has_majority(*start)))) {
     begin(*start);
   } else if (!start && are_all_there) {
     send_to_all(RefusedMessage{no_common_start_text(requests)});

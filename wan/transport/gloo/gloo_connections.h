@@ -80,7 +80,7 @@ class GlooConnections {
  private:
   void begin(int peer, GlooConnectionPtr connection);
   void observe_lines(double now_seconds);
-  // Looks at all lanes, and tells of peers to whom they carry nothing.
+  // Looks at all lanes, and reports each peer whose lanes carry nothing.
   void watch_lanes();
   bool stands(GlooConnection& link);
   void change_control(GlooConnection& lossy);
