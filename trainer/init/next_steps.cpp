@@ -36,19 +36,14 @@ std::string loss_text(const InitPlan& plan) {
   if (num_sites == 2) {
     return fmt::format(
         "\nIf one site is lost, the run goes on at the other: run.json has min_sites 1. Only {}, "
-        "which "
-        "has the coordinator, goes on alone while the line between them is cut. With min_sites 2 "
-        "both "
-        "wait.\n",
+        "which has the coordinator, goes on alone while the line between them is cut. With "
+        "min_sites 2 both wait.\n",
         plan.host);
   }
   return fmt::format(
-      "\nIf sites are lost, the run goes on while {} of the {} are there: run.json has min_sites "
-      "{}. "
-      "That is more than half: sites that are cut off from most others wait for them, and do no "
-      "work "
-      "that would be lost.\n",
-      least_sites_of(num_sites), num_sites, least_sites_of(num_sites));
+      "\nIf sites are lost, the run goes on while {0} of the {1} are there: run.json has min_sites "
+      "{0}. That is more than half, so sites that are cut off from most others wait for them.\n",
+      least_sites_of(num_sites), num_sites);
 }
 
 }  // namespace
