@@ -27,6 +27,7 @@ struct ExchangeTraits {
   bool takes_shares;    // the sites may add up unequal parts, by `sync.shares`
   bool can_be_retuned;  // the planner may change codec, fragments and delay
   bool over_links;      // over the links of the view, not over connections of its own
+  bool keeps_received;  // what has come of the deltas is not sent again when a sync is repeated
 };
 
 const ExchangeTraits& traits_of(ExchangeKind kind);

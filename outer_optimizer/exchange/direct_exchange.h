@@ -7,6 +7,10 @@
 //
 // Besides the values it needs only the buffers of chunks under way, for models of any size.
 //
+// With SyncPoint::received a site keeps what it receives of the others' deltas, and an exchange
+// that follows one that failed does not send that again. Its means are sent anew: they change with
+// the sites that take part.
+//
 // In average_parts() a server may have no work in some part, as with whole layers. Then each server
 // has a pipeline and a thread of its own, so that all servers work at the same time.
 #pragma once
@@ -16,6 +20,7 @@
 #include <span>
 #include <vector>
 
+#include "outer_optimizer/exchange/chunk_layout.h"
 #include "outer_optimizer/exchange/exchange.h"
 #include "wan/collective/reduce_gather.h"
 #include "wan/transport/transport.h"
@@ -36,14 +41,13 @@ class DirectExchange : public Exchange {
                      FinalParts& source, std::span<float> values) override;
 
  private:
-  void check(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
-             std::span<float> values, const ResidualSpans& residuals) const;
-  void run(wan::ReduceGather& pipeline, const SyncPoint& point,
-           std::span<const std::vector<Range>> partitions, FinalParts* source,
-           std::span<float> values, const ResidualSpans& residuals) const;
+  void check(const SyncPoint& point, const Parts& parts, std::span<float> values,
+             const ResidualSpans& residuals) const;
+  void make_room(const SyncPoint& point) const;
+  void run(wan::ReduceGather& pipeline, const SyncPoint& point, const Parts& parts,
+           FinalParts* source, std::span<float> values, const ResidualSpans& residuals) const;
   void run_side_by_side(std::span<const std::size_t> servers, const SyncPoint& point,
-                        std::span<const std::vector<Range>> partitions, FinalParts& source,
-                        std::span<float> values);
+                        const Parts& parts, FinalParts& source, std::span<float> values);
 
   wan::Transport& transport_;
   const std::size_t window_bytes_;

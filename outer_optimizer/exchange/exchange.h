@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "outer_optimizer/codec/codec.h"
+#include "outer_optimizer/exchange/received_deltas.h"
 #include "outer_optimizer/schedule/partition.h"
 #include "trainer/base/view.h"
 #include "wan/collective/reduce_gather.h"
@@ -23,18 +24,21 @@ struct SyncPoint {
   int64_t round = 0;
   int64_t fragment = 0;
   std::vector<double> coefficients = {};  // of the sites' deltas, by rank
-  // The range that each site reduces, by rank; together they cover the values.
-  std::vector<Range> partitions = {};
+  // What each site reduces, by rank; together it covers the values.
+  std::vector<Partition> partitions = {};
   const Codec* codec = nullptr;            // encodes the deltas and their mean
   wan::Hops hops = wan::Hops::kThereBack;  // with one of them alone, see Exchange::average_parts()
+  // Keeps what a direct exchange receives of the deltas, for another one of this sync; null: it is
+  // not kept. It has what is called received in this site's partition.
+  ReceivedDeltas* received = nullptr;
 };
 
 // The residuals of an exchange's encodings; empty without error feedback.
 struct ResidualSpans {
   // As long as the values; receives the residual of this site's delta.
   std::span<float> of_delta = {};
-  // As long as this site's partition. It is added to this site's part of the mean, and receives the
-  // residual of that.
+  // As long as this site's partition, in the order of its ranges. It is added to this site's part
+  // of the mean, and receives the residual of that.
   std::span<float> of_mean = {};
 };
 

@@ -19,13 +19,32 @@ int64_t nearest(std::span<const int64_t> borders, int64_t position) {
 
 }  // namespace
 
+std::vector<Range> Partition::ranges() const {
+  auto all = received;
+  all.insert(all.end(), awaited.begin(), awaited.end());
+  return all;
+}
+
+int64_t Partition::size() const {
+  int64_t size = 0;
+  for (const auto& range : ranges()) size += range.size();
+  return size;
+}
+
+std::vector<Partition> partitions_of(const std::vector<Range>& ranges) {
+  std::vector<Partition> partitions;
+  for (const auto& range : ranges) partitions.push_back({.received = {}, .awaited = {range}});
+  return partitions;
+}
+
 Range equal_part(int64_t n, int index, int num_parts) {
   FARSTEP_CHECK(n >= 0 && 0 <= index && index < num_parts, "part {} of {} of {} elements", index,
                 num_parts, n);
   return {n * index / num_parts, n * (index + 1) / num_parts};
 }
 
-std::vector<Range> cut_by_shares(const Range& range, std::span<const double> shares) {
+std::vector<Range> cut_by_shares(const Range& range, std::span<const double> shares,
+                                 int64_t block) {
   const double largest = shares.empty() ? 0 : std::ranges::max(shares);
   FARSTEP_CHECK(largest > 0 && std::ranges::min(shares) >= 0, "{} shares, {} the largest",
                 shares.size(), largest);
@@ -38,16 +57,17 @@ std::vector<Range> cut_by_shares(const Range& range, std::span<const double> sha
     before += share / largest;
     // The last part ends at the end of the range, however the products are rounded: both sums add
     // the same numbers in one order, so they end with the same bits.
-    const double size = before == total
-                            ? static_cast<double>(range.size())
-                            : std::floor(static_cast<double>(range.size()) * before / total);
-    parts.push_back({begin, range.begin + static_cast<int64_t>(size)});
+    int64_t size = range.size();
+    if (before != total) {
+      size = static_cast<int64_t>(static_cast<double>(range.size()) * before / total);
+      size = std::min(range.size(), (size + block / 2) / block * block);
+    }
+    parts.push_back({begin, range.begin + size});
     begin = parts.back().end;
   }
   return parts;
 }
 
-// The clamp keeps the parts in order when two cuts move to the same border.
 std::string fault_of_shares(std::span<const double> shares, std::size_t num_sites) {
   if (shares.size() != num_sites) {
     return fmt::format("{} shares of {} members", shares.size(), num_sites);
@@ -58,6 +78,7 @@ std::string fault_of_shares(std::span<const double> shares, std::size_t num_site
   return most > 0 ? "" : "shares that are all 0";
 }
 
+// The clamp keeps the parts in order when two cuts move to the same border.
 std::vector<Range> cut_at_borders(const Range& range, std::span<const double> shares,
                                   std::span<const int64_t> borders) {
   auto parts = cut_by_shares(range, shares);

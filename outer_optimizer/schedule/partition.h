@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "trainer/config/fields.h"
 
 namespace farstep::outer_optimizer {
 
@@ -27,8 +28,29 @@ struct Range {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t size() const { return end - begin; }
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("begin", begin, "its first element", required(at_least(0)));
+    visit("end", end, "the one after its last", required(at_least(0)));
+  }
   bool operator==(const Range&) const = default;
 };
+
+// What one site reduces.
+struct Partition {
+  std::vector<Range> received = {};  // it has all sites' values of it already
+  std::vector<Range> awaited = {};   // they are to be sent
+
+  // Returns all its ranges, in the order in which they are reduced.
+  std::vector<Range> ranges() const;
+  // Returns how many values they have.
+  int64_t size() const;
+  bool operator==(const Partition&) const = default;
+};
+
+// Returns partitions of one range each, of which nothing has been received.
+std::vector<Partition> partitions_of(const std::vector<Range>& ranges);
 
 // Returns the range's elements of a span or vector. Throws InternalError if it lacks some.
 template <typename Values>
@@ -43,13 +65,15 @@ auto part(Values&& values, const Range& range) {
 // Parts have no gaps, and their sizes differ by at most one.
 Range equal_part(int64_t n, int index, int num_parts);
 
-// Cuts a range into one part for each share, without gaps, in proportion to the shares. Equal
-// shares give equal_part(); a share of 0 gives an empty part. Throws InternalError for a negative
-// share, or if all are 0.
-std::vector<Range> cut_by_shares(const Range& range, std::span<const double> shares);
+// Cuts a range into one part for each share, without gaps, in proportion to the shares. Borders
+// between parts are multiples of `block` from the range's begin. With blocks of 1, equal shares
+// give equal_part(). A share of 0 gives an empty part. Throws InternalError for a negative share,
+// or if all are 0.
+std::vector<Range> cut_by_shares(const Range& range, std::span<const double> shares,
+                                 int64_t block = 1);
 
-// Does the same and moves every border to the nearest of `borders` (ascending), so that no tensor
-// is cut in two. The ends of the range stay.
+// Does the same with blocks of 1, and moves every border to the nearest of `borders` (ascending),
+// so that no tensor is cut in two. The ends of the range stay.
 std::vector<Range> cut_at_borders(const Range& range, std::span<const double> shares,
                                   std::span<const int64_t> borders);
 

@@ -105,7 +105,8 @@ std::string run_site(const Options& options, const std::optional<wan::LabFile>& 
   outer_optimizer::SyncPoint point{
       .generation = 1,
       .coefficients = std::vector<double>(shares.size(), 1.0 / options.sites),
-      .partitions = outer_optimizer::cut_by_shares({0, options.values}, shares),
+      .partitions = outer_optimizer::partitions_of(
+          outer_optimizer::cut_by_shares({0, options.values}, shares, codec->block_values())),
       .codec = codec.get()};
   std::vector<float> values(static_cast<std::size_t>(options.values));
   RealClock clock;

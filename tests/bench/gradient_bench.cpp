@@ -95,7 +95,9 @@ double largest_part(const Options& options) {
   const outer_optimizer::SyncConfig sync = sync_of(options, sites);
   const auto shares = configured_shares(sync, {.generation = 1, .members = sites, .self = 0});
   int64_t largest = 0;
-  for (const auto& range : cut({0, options.values}, sync.partition, shares, borders_of(options))) {
+  const auto borders = borders_of(options);
+  for (const auto& range : outer_optimizer::cut(
+           {0, options.values}, {.rule = sync.partition, .shares = shares, .borders = borders})) {
     largest = std::max(largest, range.size());
   }
   return static_cast<double>(largest) / static_cast<double>(options.values);

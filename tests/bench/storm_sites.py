@@ -93,7 +93,7 @@ class Party:
     """All processes of a run. `has_lab`: each site is in a network namespace, whose line can be cut."""
 
     def __init__(self, folder: Path, num_sites: int, run: dict, step_seconds: float, *, secure: bool, hosts: bool,
-                 has_lab: bool):
+                 has_lab: bool, lab_options: tuple[str, ...] = ("--rate", LAB_RATE)):
         self.lab = None
         self.sites: list[Site] = []
         self.coordinator: Site | None = None
@@ -101,7 +101,7 @@ class Party:
         try:
             if has_lab:
                 # The last one is the coordinator's.
-                self.lab = Lab(folder / "lab", "--sites", str(num_sites + 1), "--rate", LAB_RATE,
+                self.lab = Lab(folder / "lab", "--sites", str(num_sites + 1), *lab_options,
                                preexec_fn=end_with_parent)
             endpoint = f"tcp://{self.address(0 if hosts else num_sites)}:{port}"
             device = {"kind": "cpu", "threads": 1, "emulate": {"step_seconds": step_seconds}}

@@ -18,7 +18,8 @@ std::vector<std::vector<outer_optimizer::Range>> partitions_of(
     const outer_optimizer::SyncConfig& sync, const View& view, const GradientBuckets& buckets,
     int64_t size, std::span<const int64_t> borders) {
   const auto shares = configured_shares(sync, view);
-  const auto of_all = cut({0, size}, sync.partition, shares, borders);
+  const auto of_all = outer_optimizer::cut(
+      {0, size}, {.rule = sync.partition, .shares = shares, .borders = borders});
   std::vector<std::vector<outer_optimizer::Range>> partitions;
   for (std::size_t number = 0; number < buckets.count(); ++number) {
     const auto [begin, end] = buckets.bucket(number);

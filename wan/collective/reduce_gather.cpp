@@ -42,14 +42,20 @@ class ReduceGather::Step {
   std::vector<std::unique_ptr<Transfer>> arrivals, result_arrivals;  // by site
 
   // Divides the memory into spans for the chunk. A partition without such a chunk gets empty spans.
-  void lay_out(const ReduceGatherValues& values, int64_t chunk, int rank, int size) {
+  void lay_out(ReduceGatherValues& values, int64_t chunk, int rank, int size) {
     std::vector<std::size_t> bytes;
     for (int site = 0; site < size; ++site) {
       bytes.push_back(chunk < values.num_chunks(site) ? values.chunk_bytes(site, chunk) : 0);
     }
-    // The own partition needs room for the chunks of all sites; of the others, a chunk out and its
-    // result in.
-    std::size_t total_bytes = static_cast<std::size_t>(size) * bytes[rank];
+    incoming.assign(static_cast<std::size_t>(size), {});
+    for (int site = 0; site < size; ++site) {
+      if (site != rank && bytes[rank] > 0) incoming[site] = values.room(site, chunk);
+    }
+    // The own partition needs memory for the chunks of all sites that have no room; of the others,
+    // a chunk out and its result in.
+    std::size_t total_bytes =
+        bytes[rank] * static_cast<std::size_t>(std::ranges::count_if(
+                          incoming, [](const auto& room) { return room.empty(); }));
     for (const auto of_site : bytes) total_bytes += 2 * of_site;
     // Memory is only grown. Freeing and allocating it for every chunk would touch new pages each
     // time.
@@ -61,13 +67,16 @@ class ReduceGather::Step {
       return taken;
     };
     outgoing.clear();
-    incoming.clear();
     results.clear();
     for (int site = 0; site < size; ++site) {
       outgoing.push_back(take(bytes[site]));
       results.push_back(take(bytes[site]));
       // This site's own contribution stays where it was encoded; nothing is copied.
-      incoming.push_back(site == rank ? outgoing[rank] : take(bytes[rank]));
+      if (site == rank) {
+        incoming[site] = outgoing[rank];
+      } else if (incoming[site].empty()) {
+        incoming[site] = take(bytes[rank]);
+      }
     }
     sends.clear();
     arrivals.clear();
@@ -167,7 +176,7 @@ void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherValues& valu
   // received for an empty chunk: another pipeline may use its tag.
   for (int turn = 1; turn < size; ++turn) {
     const int peer = (rank - turn + size) % size;
-    if (hops != Hops::kBack && values.brings_values(peer) && !now.incoming[peer].empty()) {
+    if (hops != Hops::kBack && !now.incoming[peer].empty() && values.is_sent(peer, rank, chunk)) {
       now.arrivals[peer] =
           transport_.receive(peer, tag_of(tag, kScatter, chunk), now.incoming[peer]);
     }
@@ -176,12 +185,12 @@ void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherValues& valu
           transport_.receive(peer, tag_of(tag, kGather, chunk), now.results[peer]);
     }
   }
-  if (hops == Hops::kBack || !values.brings_values(rank)) return;
+  if (hops == Hops::kBack || !values.has_values()) return;
   for (int turn = 1; turn <= size; ++turn) {
     const int site = (rank + turn) % size;
     if (now.outgoing[site].empty()) continue;
     values.encode(site, chunk, now.outgoing[site]);
-    if (site == rank) continue;
+    if (site == rank || !values.is_sent(rank, site, chunk)) continue;
     now.sends.push_back(transport_.send(site, tag_of(tag, kScatter, chunk), now.outgoing[site]));
   }
 }

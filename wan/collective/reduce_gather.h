@@ -35,13 +35,18 @@ enum class Hops {
 class ReduceGatherValues {
  public:
   virtual ~ReduceGatherValues() = default;
-  // Returns whether the site has values of its own; the same at all sites. One that has none only
-  // reduces, and sends nothing there.
-  virtual bool brings_values(int /*site*/) const { return true; }
+  // Returns whether this site has values of its own. One that has none only reduces.
+  virtual bool has_values() const { return true; }
   // Number of chunks in the partition of `site`, and bytes of one, which may be 0; the same at all
   // sites.
   virtual int64_t num_chunks(int site) const = 0;
   virtual std::size_t chunk_bytes(int site, int64_t chunk) const = 0;
+  // Returns whether site `from` sends its bytes of the chunk to `to`; the same at both. If not,
+  // reduce() does not need them, or room() has them already.
+  virtual bool is_sent(int /*from*/, int /*to*/, int64_t /*chunk*/) const { return true; }
+  // Returns the memory for another site's bytes of a chunk of this site's partition, which keeps
+  // them after the run; empty if they need not be kept.
+  virtual std::span<std::byte> room(int /*from*/, int64_t /*chunk*/) { return {}; }
   // Returns whether the chunk of every partition has its values. Chunks get them in order.
   // wait_until_ready() waits for that, and throws if it will never be. By default all have them.
   virtual bool is_ready(int64_t /*chunk*/) const { return true; }
@@ -49,7 +54,7 @@ class ReduceGatherValues {
   // Writes this site's own values of the chunk.
   virtual void encode(int site, int64_t chunk, std::span<std::byte> bytes) = 0;
   // Writes the result of a chunk of this site's partition, from the bytes of all sites in order of
-  // ranks. Those of a site that brings no values are undefined.
+  // ranks. Those of a site that does not send them, and has no room(), are undefined.
   virtual void reduce(int64_t chunk, std::span<const std::span<const std::byte>> from_sites,
                       std::span<std::byte> result) = 0;
   // Reads the result of a chunk. Not called for other sites' partitions without the hop back.

@@ -1,5 +1,5 @@
 // The messages between the coordinator and the sites, as bytes. A message is one JSON object in one
-// frame: {"protocol": 15, "type": "arrive", ...the fields of the message...}.
+// frame: {"protocol": 16, "type": "arrive", ...the fields of the message...}.
 // docs/internals/protocol.md lists which message answers which.
 //
 // A message with an unknown type, an unknown member or another protocol version is refused. Pure
@@ -14,7 +14,7 @@
 
 namespace farstep::wan {
 
-inline constexpr int64_t kProtocolVersion = 15;
+inline constexpr int64_t kProtocolVersion = 16;
 
 // Returns the frame of a message. Replaces bytes that are not UTF-8.
 std::string encode(const SiteMessage& message);

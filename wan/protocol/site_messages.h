@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heterogeneity/knowledge/round_timing.h"
+#include "outer_optimizer/schedule/holding.h"
 #include "outer_optimizer/schedule/work.h"
 #include "trainer/base/outcome.h"
 #include "trainer/config/fields.h"
@@ -200,13 +201,19 @@ struct HeartbeatMessage {
   }
 };
 
+// The largest number of a delta, which JSON's readers keep as it is.
+inline constexpr int64_t kMostDelta = (int64_t{1} << 53) - 1;
+
 // What a site brings to a sync: the work in its delta, for the averaging weights, and the timing of
-// its round, for the next plan. Membership hands both on. It reads only who goes on, and who has
-// the fastest uplink.
+// its round, for the next plan. Membership hands all of it on. It reads only who goes on, and who
+// has the fastest uplink.
 struct Contribution {
   outer_optimizer::Work work = {};
   heterogeneity::RoundTiming timing = {};
   int64_t fragments = 1;
+  // Drawn for each delta, so that another process's in the site's place has another one.
+  int64_t delta = 0;
+  std::optional<outer_optimizer::Holding> holding = {};
 
   // Whether the site has trained in the round, and goes on after it.
   bool goes_on() const { return work.steps > 0 && !timing.is_leaving; }
@@ -217,6 +224,9 @@ struct Contribution {
     visit("timing", timing, "the site's round so far, and its links", kRequired);
     visit("fragments", fragments, "fragments that the site syncs in the round",
           in_range(1, kMostCount));
+    visit("delta", delta, "the number of its delta; 0: it has none", in_range(0, kMostDelta));
+    visit("holding", holding,
+          "in a sync that the site has begun before: what it has of it; null: it has not");
   }
   bool operator==(const Contribution&) const = default;
 };

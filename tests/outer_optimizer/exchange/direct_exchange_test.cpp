@@ -95,7 +95,7 @@ TEST_CASE("who owns which partition does not change the mean") {
   for (const auto& shares :
        std::vector<std::vector<double>>{{1, 1, 1}, {1, 2, 5}, {1, 0, 0}, {0, 1, 0}, {1, 0, 1}}) {
     auto other = point;
-    other.partitions = cut_by_shares({0, static_cast<int64_t>(size)}, shares);
+    other.partitions = partitions_of(cut_by_shares({0, static_cast<int64_t>(size)}, shares));
     for (const auto& mean : average(connect(3), deltas, other, Fp32Codec(), 1 << 20)) {
       REQUIRE(mean == equal[0]);
     }
@@ -139,7 +139,7 @@ TEST_CASE("what a site sent and its residual are its delta") {
   });
   for (std::size_t site = 0; site < 2; ++site) {
     Values sent(size);
-    for (const auto& part : equal_partitions(size, 2)) {
+    for (const auto& part : equal_ranges(size, 2)) {
       const auto begin = static_cast<std::size_t>(part.begin);
       const auto count = static_cast<std::size_t>(part.size());
       std::vector<std::byte> bytes(static_cast<std::size_t>(codec->encoded_bytes(part.size())));
@@ -171,7 +171,7 @@ TEST_CASE("the means and what their encoding left out are the sum of what the si
       Values residual(kSize);
       exchange.average({.round = round,
                         .coefficients = coefficients,
-                        .partitions = partitions,
+                        .partitions = partitions_of(partitions),
                         .codec = codec.get()},
                        values, {.of_delta = residual, .of_mean = left[site]});
       for (std::size_t k = 0; k < kSize; ++k) residual[k] = deltas[site][k] - residual[k];
@@ -198,7 +198,7 @@ TEST_CASE("an exchange of another number of sites or values is a bug") {
   const Fp32Codec codec;
   DirectExchange exchange(*transports[0]);
   Values values(3), residual(2);
-  const SyncPoint good{.coefficients = {1}, .partitions = {{0, 3}}, .codec = &codec};
+  const SyncPoint good{.coefficients = {1}, .partitions = equal_partitions(3, 1), .codec = &codec};
   const auto refuse = [&](auto change) {
     auto point = good;
     change(point);
@@ -207,8 +207,8 @@ TEST_CASE("an exchange of another number of sites or values is a bug") {
   exchange.average(good, values);
   refuse([](SyncPoint& point) { point.coefficients = {0.5, 0.5}; });
   refuse([](SyncPoint& point) { point.partitions = {}; });
-  refuse([](SyncPoint& point) { point.partitions = {{0, 2}}; });
-  refuse([](SyncPoint& point) { point.partitions = {{1, 3}}; });
+  refuse([](SyncPoint& point) { point.partitions = equal_partitions(2, 1); });
+  refuse([](SyncPoint& point) { point.partitions = {{.awaited = {{1, 3}}}}; });
   refuse([](SyncPoint& point) { point.codec = nullptr; });
   REQUIRE_THROWS_AS(exchange.average(good, values, {.of_delta = residual}), InternalError);
   REQUIRE_THROWS_AS(exchange.average(good, values, {.of_mean = residual}), InternalError);

@@ -159,7 +159,7 @@ TEST_CASE("values that will never be final end the exchange at all sites") {
     void wait_until_final(std::size_t) override { throw PeerError("node0", "abandoned"); }
   };
   auto transports = connect(2);
-  const std::vector<std::vector<Range>> parts{equal_partitions(8, 2), {{8, 8}, {8, 16}}};
+  const std::vector<std::vector<Range>> parts{equal_ranges(8, 2), {{8, 8}, {8, 16}}};
   const Fp32Codec codec;
   const auto errors = wan::run_ranks(2, [&](int rank) -> std::string {
     AllFinal all;

@@ -31,9 +31,12 @@ inline std::vector<std::unique_ptr<wan::Transport>> connect(int num_sites) {
   return connect_in_memory(names, 10);
 }
 
-inline std::vector<Range> equal_partitions(std::size_t size, int num_sites) {
+inline std::vector<Range> equal_ranges(std::size_t size, int num_sites) {
   return cut_by_shares({0, static_cast<int64_t>(size)},
                        std::vector<double>(static_cast<std::size_t>(num_sites), 1.0));
+}
+inline std::vector<Partition> equal_partitions(std::size_t size, int num_sites) {
+  return partitions_of(equal_ranges(size, num_sites));
 }
 
 // The mean that each site gets for its delta; with equal partitions unless the point has others.

@@ -157,15 +157,14 @@ TEST_CASE("a fragment is cut among those who add as the run says") {
     alone.replica.run_round(1, 2, [](auto& theta) { wander(theta, 0); });
     return alone.exchange.points[0].partitions;
   };
-  using Parts = std::vector<outer_optimizer::Range>;
-  CHECK(cut() == Parts{{0, 2}, {2, 4}, {4, 6}});
+  CHECK(cut() == outer_optimizer::partitions_of({{0, 2}, {2, 4}, {4, 6}}));
   run.sync.partition = outer_optimizer::PartitionRule::kLayer;  // tensors begin at 0 and 3
-  CHECK(cut() == Parts{{0, 3}, {3, 3}, {3, 6}});
+  CHECK(cut() == outer_optimizer::partitions_of({{0, 3}, {3, 3}, {3, 6}}));
   run.sync.exchange = outer_optimizer::ExchangeKind::kParameterServer;
-  CHECK(cut() == Parts{{0, 6}, {6, 6}, {6, 6}});
+  CHECK(cut() == outer_optimizer::partitions_of({{0, 6}, {6, 6}, {6, 6}}));
   run.sync.partition = outer_optimizer::PartitionRule::kBytes;
   run.sync.servers = {"s2", "s1"};
-  CHECK(cut() == Parts{{0, 0}, {0, 3}, {3, 6}});
+  CHECK(cut() == outer_optimizer::partitions_of({{0, 0}, {0, 3}, {3, 6}}));
 }
 
 TEST_CASE("the next round is among the members of its own view") {
@@ -198,16 +197,15 @@ TEST_CASE("the next round is among the members of its own view") {
     strategy.after_step(done, {});
     CHECK(strategy.end(done, {}).applied.size() == 1);
   };
-  using Parts = std::vector<outer_optimizer::Range>;
   ScriptedExchange of_three, of_two;
   round(1, of_three);
-  CHECK(of_three.points[0].partitions == Parts{{0, 2}, {2, 6}, {6, 12}});
+  CHECK(of_three.points[0].partitions == outer_optimizer::partitions_of({{0, 4}, {4, 8}, {8, 12}}));
   view = {.generation = 2, .members = {"s0", "s2"}, .self = 0};
   meeting.set_generation(2);
   round(2, of_two);
   CHECK(of_three.points.size() == 1);
-  // The shares were by the old places, so that all have equal ones again.
-  CHECK(of_two.points[0].partitions == Parts{{0, 6}, {6, 12}});
+  // Whole blocks. The shares were by the old places, so that all have equal ones again.
+  CHECK(of_two.points[0].partitions == outer_optimizer::partitions_of({{0, 8}, {8, 12}}));
 }
 
 TEST_CASE("a round that ends early or late applies all its fragments at its end") {

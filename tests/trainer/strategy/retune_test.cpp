@@ -68,14 +68,13 @@ TEST_CASE("a change reaches the exchange in the next round") {
     alone.replica.run_round(1, 4, [](auto& theta) { wander(theta, 0); });
     return alone.exchange.points.front().partitions;
   };
-  using Parts = std::vector<outer_optimizer::Range>;
-  CHECK(asked({}) == Parts{{0, 6}, {6, 12}});
+  CHECK(asked({}) == outer_optimizer::partitions_of({{0, 6}, {6, 12}}));
   CHECK(alone.exchange.codecs == std::vector<std::string>{"fp32"});
   sync.fragments = 2;
-  sync.codec.kind = outer_optimizer::CodecKind::kInt4;
-  CHECK(asked({1, 2}) == Parts{{0, 2}, {2, 6}});
+  sync.codec = {.kind = outer_optimizer::CodecKind::kInt4, .block = 2};
+  CHECK(asked({1, 2}) == outer_optimizer::partitions_of({{0, 2}, {2, 6}}));
   CHECK(alone.exchange.codecs == std::vector<std::string>{"int4", "int4"});
-  CHECK(asked({}) == Parts{{0, 3}, {3, 6}});
+  CHECK(asked({}) == outer_optimizer::partitions_of({{0, 4}, {4, 6}}));  // no block is cut in two
 }
 
 TEST_CASE("a fragment of others brings their mean work") {

@@ -5,11 +5,11 @@
 #include "trainer/strategy/outer_sync/outer_sync.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "outer_optimizer/codec/make_codec.h"
 #include "outer_optimizer/schedule/averaging.h"
-#include "outer_optimizer/sync_partitions.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 
@@ -52,6 +52,8 @@ void OuterSync::meet(const View& view, outer_optimizer::Exchanges& exchanges) {
   exchanges_ = &exchanges;
   // A sync may have found a newer view than the one of the round.
   if (view.generation >= view_.generation) take_view(view);
+  // The residuals of the means are of this site's own partitions, which may have moved.
+  if (!residuals_.empty()) keep_residuals();
 }
 
 void OuterSync::take_view(const View& view) {
@@ -61,8 +63,6 @@ void OuterSync::take_view(const View& view) {
   const bool keeps_shares = view.generation == view_.generation && view.members == view_.members;
   view_ = view;
   if (tuning_ && !keeps_shares) tuning_->shares.clear();
-  // The residuals of the means are of this site's own partitions, which may have moved.
-  if (!residuals_.empty()) keep_residuals();
 }
 
 std::vector<double> OuterSync::shares() const {
@@ -86,13 +86,16 @@ void OuterSync::make_room_for_residuals() {
   }
 }
 
-void OuterSync::keep_residuals() {
-  std::vector<outer_optimizer::Range> fragments, own;
-  for (int64_t fragment = 0; fragment < sync_.fragments; ++fragment) {
-    const auto range = fragment_range(fragment);
-    const auto part = partitions(range)[view_.self];
+void OuterSync::keep_residuals(std::optional<int64_t> fragment,
+                               const outer_optimizer::Partition& partition) {
+  std::vector<outer_optimizer::Range> fragments;
+  Residuals::OwnRanges own;
+  for (int64_t number = 0; number < sync_.fragments; ++number) {
+    const auto range = fragment_range(number);
     fragments.push_back(range);
-    own.push_back({range.begin + part.begin, range.begin + part.end});
+    auto& ranges = own.emplace_back(number == fragment ? partition.ranges()
+                                                       : partitions(range)[view_.self].ranges());
+    for (auto& part : ranges) part = {range.begin + part.begin, range.begin + part.end};
   }
   residuals_.keep(std::move(fragments), std::move(own));
 }
@@ -174,13 +177,19 @@ std::span<float> OuterSync::values(int64_t fragment) {
   return outer_optimizer::part(values_, {0, fragment_range(fragment).size()});
 }
 
-std::vector<outer_optimizer::Range> OuterSync::partitions(
-    const outer_optimizer::Range& fragment) const {
+std::vector<outer_optimizer::Partition> OuterSync::partitions(
+    const outer_optimizer::Range& fragment,
+    std::span<const outer_optimizer::Arrived> arrived) const {
   std::vector<int64_t> borders;
-  for (const auto& tensor : tensors_) borders.push_back(tensor.begin);
-  auto parts = cut(fragment, sync_.partition, shares(), borders);
-  for (auto& part : parts) part = {part.begin - fragment.begin, part.end - fragment.begin};
-  return parts;
+  for (const auto& tensor : tensors_) borders.push_back(tensor.begin - fragment.begin);
+  const auto of_members = shares();
+  // The fine rounds have other blocks, but not other partitions.
+  const auto block = sync_.fine_rounds == 0
+                         ? codec_->block_values()
+                         : std::lcm(codec_->block_values(), fine_codec_->block_values());
+  return partitions_of_sync(
+      fragment.size(),
+      {.rule = sync_.partition, .shares = of_members, .borders = borders, .block = block}, arrived);
 }
 
 void OuterSync::refuse_delta(const wan::SyncId& id, int64_t index) const {
@@ -191,9 +200,11 @@ void OuterSync::refuse_delta(const wan::SyncId& id, int64_t index) const {
                   text_of(id, sync_.fragments), std::prev(after)->name, index));
 }
 
-void OuterSync::send(const wan::SyncId& id, const wan::Contribution& contribution, Steps steps) {
+void OuterSync::send(const wan::SyncId& id, const wan::Contribution& sent, Steps steps) {
   FARSTEP_CHECK(exchanges_, "no round has begun");
   FARSTEP_CHECK(!flight_, "a sync is under way");
+  auto contribution = sent;
+  contribution.delta = std::uniform_int_distribution(int64_t{1}, wan::kMostDelta)(delta_numbers_);
   flight_.emplace(Flight{.id = id, .give_up = {}, .arrival = {}, .outcome = {}});
   const auto shared = std::make_shared<const Steps>(std::move(steps));
   flight_->arrival =
@@ -273,13 +284,35 @@ OuterSync::Arrival OuterSync::arrive(const wan::SyncId& id, const wan::Contribut
   // The coordinator compares these hashes: sites that differ already must not average.
   const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));
   const double began = outside_.clock.now_seconds();
-  auto go = outside_.rendezvous.arrive(id, contribution, start_hash, std::move(give_up));
+  auto sent = contribution;
+  sent.holding = holding_;
+  if (sent.holding) sent.holding->received = received_.ranges();
+  auto go = outside_.rendezvous.arrive(id, sent, start_hash, std::move(give_up));
   return {.go = std::move(go), .seconds = outside_.clock.now_seconds() - began};
+}
+
+OuterSync::Outcome OuterSync::finish(const wan::SyncId& id, std::optional<wan::Go> go,
+                                     const wan::Contribution& contribution, const Steps& steps,
+                                     const std::stop_token& give_up) {
+  const auto forget = [this] {
+    received_.forget();
+    holding_.reset();
+    // The next sync cuts the fragment anew among the members of the view.
+    if (!residuals_.empty()) keep_residuals();
+  };
+  try {
+    auto outcome = repeat(id, std::move(go), contribution, steps, give_up);
+    forget();
+    return outcome;
+  } catch (...) {
+    forget();
+    throw;
+  }
 }
 
 // No state has changed when an exchange fails, and theta_local still has the delta. So the members
 // that are left do the same sync again.
-OuterSync::Outcome OuterSync::finish(const wan::SyncId& id, std::optional<wan::Go> go,
+OuterSync::Outcome OuterSync::repeat(const wan::SyncId& id, std::optional<wan::Go> go,
                                      const wan::Contribution& contribution, const Steps& steps,
                                      const std::stop_token& give_up) {
   const double began = outside_.clock.now_seconds();
@@ -317,13 +350,7 @@ OuterSync::Outcome OuterSync::exchange(const wan::SyncId& id, const wan::Go& go,
   std::vector<outer_optimizer::Work> works;
   for (const auto& sent : go.contributions) works.push_back(sent.work);
   const auto coefficients = averaging_coefficients(outer_config_.averaging, works);
-  exchanges_->among(view_).average({.generation = go.generation,
-                                    .round = id.round,
-                                    .fragment = id.fragment,
-                                    .coefficients = coefficients,
-                                    .partitions = partitions(range),
-                                    .codec = &codec_of(id.round)},
-                                   mean, residuals_.next(id.fragment));
+  average(id, go, coefficients, mean);
   // With a round's last fragment the hash covers all of theta_global, so the vote proves that all
   // of it is equal.
   const int64_t from = id.fragment + 1 == sync_.fragments ? 0 : range.begin;
@@ -335,6 +362,33 @@ OuterSync::Outcome OuterSync::exchange(const wan::SyncId& id, const wan::Go& go,
   if (steps.applies_mean) apply(id, mean);
   return {
       .go = go, .averaging_weight = coefficients[view_.self], .theta_hash = std::move(theta_hash)};
+}
+
+// All members get the coordinator's same answer, so they compute the same partitions.
+void OuterSync::average(const wan::SyncId& id, const wan::Go& go,
+                        std::span<const double> coefficients, std::span<float> values) {
+  std::vector<outer_optimizer::Arrived> arrived;
+  std::vector<int64_t> deltas;  // that count
+  for (std::size_t place = 0; place < go.contributions.size(); ++place) {
+    const auto& sent = go.contributions[place];
+    const int64_t delta = coefficients[place] == 0 ? 0 : sent.delta;
+    if (delta != 0) deltas.push_back(delta);
+    arrived.push_back({.delta = delta, .holding = sent.holding ? &*sent.holding : nullptr});
+  }
+  auto parts = partitions(fragment_range(id.fragment), arrived);
+  const auto& own = parts[view_.self];
+  if (!residuals_.empty()) keep_residuals(id.fragment, own);
+  // Kept before it fails, as nobody can tell then what had come.
+  const bool is_kept = traits_of(sync_.exchange).keeps_received;
+  if (is_kept) holding_ = {.partition = own.ranges(), .received = {}, .deltas = std::move(deltas)};
+  exchanges_->among(view_).average({.generation = go.generation,
+                                    .round = id.round,
+                                    .fragment = id.fragment,
+                                    .coefficients = {coefficients.begin(), coefficients.end()},
+                                    .partitions = std::move(parts),
+                                    .codec = &codec_of(id.round),
+                                    .received = is_kept ? &received_ : nullptr},
+                                   values, residuals_.next(id.fragment));
 }
 
 }  // namespace farstep

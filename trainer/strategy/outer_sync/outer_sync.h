@@ -14,7 +14,8 @@
 // WAN time.
 //
 // Memory besides theta_global and momentum: a fragment's size for the delta, which the mean
-// replaces, and the residuals (residuals.h).
+// replaces, and the residuals (residuals.h); until a sync is committed, the others' encoded deltas
+// (received_deltas.h).
 #pragma once
 
 #include <atomic>
@@ -22,11 +23,14 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <random>
+#include <span>
 
 #include "outer_optimizer/exchange/exchange.h"
 #include "outer_optimizer/outer_config.h"
 #include "outer_optimizer/outer_optimizer.h"
 #include "outer_optimizer/sync_config.h"
+#include "outer_optimizer/sync_partitions.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/view.h"
 #include "trainer/base/worker.h"
@@ -123,22 +127,33 @@ class OuterSync {
   const outer_optimizer::Codec& codec_of(int64_t round) const;
   // Returns the members' shares of the reduction, by place.
   std::vector<double> shares() const;
-  // Returns the range of a fragment that each member reduces, relative to the fragment's begin.
-  std::vector<outer_optimizer::Range> partitions(const outer_optimizer::Range& fragment) const;
+  // Returns what each member reduces of a fragment, relative to the fragment's begin; `arrived` are
+  // the members of a sync, by place.
+  std::vector<outer_optimizer::Partition> partitions(
+      const outer_optimizer::Range& fragment,
+      std::span<const outer_optimizer::Arrived> arrived = {}) const;
   void require_fits(const outer_optimizer::SyncConfig& sync, std::span<const double> shares) const;
   void apply_config();
   void make_room_for_residuals();
-  void keep_residuals();
+  // Keeps the residuals of the view's partitions; those of `fragment`, if it is given, by
+  // `partition`.
+  void keep_residuals(std::optional<int64_t> fragment = {},
+                      const outer_optimizer::Partition& partition = {});
 
   // Run on the worker.
   Arrival arrive(const wan::SyncId& id, const wan::Contribution& contribution, const Steps& steps,
                  std::stop_token give_up);
-  // Exchanges and votes, once more in each new generation.
+  // Exchanges and votes, once more in each new generation. Nothing of the sync is kept then.
   Outcome finish(const wan::SyncId& id, std::optional<wan::Go> go,
+                 const wan::Contribution& contribution, const Steps& steps,
+                 const std::stop_token& give_up);
+  Outcome repeat(const wan::SyncId& id, std::optional<wan::Go> go,
                  const wan::Contribution& contribution, const Steps& steps,
                  const std::stop_token& give_up);
   Outcome exchange(const wan::SyncId& id, const wan::Go& go, const Steps& steps,
                    const std::stop_token& give_up);
+  void average(const wan::SyncId& id, const wan::Go& go, std::span<const double> coefficients,
+               std::span<float> values);
   void take_view(const View& view);
 
   const outer_optimizer::OuterConfig outer_config_;
@@ -148,6 +163,7 @@ class OuterSync {
   outer_optimizer::OuterOptimizer outer_;
   View view_;                       // the worker's while a sync is under way
   const int64_t first_generation_;  // in which this site began, or joined
+  std::mt19937_64 delta_numbers_{std::random_device{}()};
   outer_optimizer::Exchanges* exchanges_ = nullptr;
   outer_optimizer::SyncConfig sync_;
   std::optional<SyncTuning> tuning_;  // as the latest retune() set it
@@ -155,6 +171,10 @@ class OuterSync {
   // Belong to the worker while a sync is under way, like theta_global and momentum.
   Residuals residuals_;
   std::vector<float> values_;  // the delta, then the mean
+  // Of the sync under way: what this site has of it, and what of that it tells the others when the
+  // sync is repeated.
+  outer_optimizer::ReceivedDeltas received_;
+  std::optional<outer_optimizer::Holding> holding_;
   std::optional<Flight> flight_;
   Worker worker_;  // joins first, before its tasks' data goes
 };

@@ -14,18 +14,18 @@ int64_t total(std::span<const outer_optimizer::Range> ranges) {
   return sum;
 }
 
-std::size_t largest(const std::vector<outer_optimizer::Range>& ranges) {
-  int64_t size = 0;
-  for (const auto& range : ranges) size = std::max(size, range.size());
-  return static_cast<std::size_t>(size);
+std::vector<outer_optimizer::Range> joined(const Residuals::OwnRanges& own) {
+  std::vector<outer_optimizer::Range> all;
+  for (const auto& ranges : own) all.insert(all.end(), ranges.begin(), ranges.end());
+  return all;
 }
 
 // Returns the values of the elements of `from`, in the layout of `to`. Elements that `from` lacks
 // are 0. Residuals of elements that another site now owns are lost: each is less than a rounding of
 // one mean.
-std::vector<float> moved(std::span<const float> values,
-                         const std::vector<outer_optimizer::Range>& from,
-                         const std::vector<outer_optimizer::Range>& to) {
+std::vector<float> moved(std::span<const float> values, const Residuals::OwnRanges& from_own,
+                         const Residuals::OwnRanges& to_own) {
+  const auto from = joined(from_own), to = joined(to_own);
   std::vector<float> result(static_cast<std::size_t>(total(to)));
   int64_t to_offset = 0;
   for (const auto& target : to) {
@@ -46,13 +46,15 @@ std::vector<float> moved(std::span<const float> values,
 
 }  // namespace
 
-void Residuals::keep(std::vector<outer_optimizer::Range> fragments,
-                     std::vector<outer_optimizer::Range> own) {
+void Residuals::keep(std::vector<outer_optimizer::Range> fragments, OwnRanges own) {
+  int64_t largest_fragment = 0, largest_own = 0;
+  for (const auto& range : fragments) largest_fragment = std::max(largest_fragment, range.size());
+  for (const auto& ranges : own) largest_own = std::max(largest_own, total(ranges));
   // In the model's order for any number of fragments, so only the residuals of means must be moved.
   of_deltas_.resize(static_cast<std::size_t>(total(fragments)));
-  next_of_deltas_.resize(largest(fragments));
+  next_of_deltas_.resize(static_cast<std::size_t>(largest_fragment));
   if (own != own_) of_means_ = moved(of_means_, own_, own);
-  next_of_means_.resize(largest(own));
+  next_of_means_.resize(static_cast<std::size_t>(largest_own));
   fragments_ = std::move(fragments);
   own_ = std::move(own);
 }
@@ -91,8 +93,9 @@ void Residuals::commit(int64_t fragment) {
 
 std::span<float> Residuals::left_of_mean(int64_t fragment) {
   const auto index = static_cast<std::size_t>(fragment);
-  const int64_t begin = total(std::span(own_).first(index));
-  return outer_optimizer::part(of_means_, {begin, begin + own_[index].size()});
+  int64_t begin = 0;
+  for (std::size_t before = 0; before < index; ++before) begin += total(own_[before]);
+  return outer_optimizer::part(of_means_, {begin, begin + total(own_[index])});
 }
 
 void Residuals::add_to(NamedBuffers& buffers) {

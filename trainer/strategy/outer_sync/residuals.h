@@ -20,10 +20,11 @@ class Residuals {
   // Returns whether there are no residuals, as without error feedback. Then all calls but keep()
   // are no-ops.
   bool empty() const { return of_deltas_.empty(); }
-  // Keeps residuals from here on, for a model that is synced in `fragments`. `own` are the ranges
-  // whose means this site encodes, by fragment. Present residuals stay; those of means stay where
-  // this site still encodes the mean.
-  void keep(std::vector<outer_optimizer::Range> fragments, std::vector<outer_optimizer::Range> own);
+  // The ranges whose means this site encodes, by fragment.
+  using OwnRanges = std::vector<std::vector<outer_optimizer::Range>>;
+  // Keeps residuals from here on, for a model that is synced in `fragments`. Present residuals
+  // stay; those of means stay where this site still encodes the mean.
+  void keep(std::vector<outer_optimizer::Range> fragments, OwnRanges own);
   // Drops all residuals.
   void drop();
 
@@ -40,9 +41,10 @@ class Residuals {
  private:
   std::span<float> left_of_mean(int64_t fragment);
 
-  std::vector<outer_optimizer::Range> fragments_, own_;
+  std::vector<outer_optimizer::Range> fragments_;
+  OwnRanges own_;
   std::vector<float> of_deltas_, next_of_deltas_;
-  std::vector<float> of_means_, next_of_means_;  // own_'s elements one after the other
+  std::vector<float> of_means_, next_of_means_;  // own_'s elements in its order
 };
 
 }  // namespace farstep
