@@ -112,9 +112,11 @@ class PairProbe {
       const bool is_long = own_seconds >= least_seconds;
       if (is_long) best_rate = std::max(best_rate, rate);
       const bool has_settled = is_long && are_alike(rate, rate_before);
+      const bool has_grown = rate > kSettledGrowth * rate_before;
+      const double most_seconds = has_grown ? probe_.most_growing_seconds() : probe_.most_seconds();
       const double spent_seconds = clock_.now_seconds() - begin;
       if (has_settled || sent_bytes + 2 * bytes > probe_.most_bytes ||
-          spent_seconds + 2 * seconds > probe_.most_seconds()) {
+          spent_seconds + 2 * seconds > most_seconds) {
         announce(0);
         // At a limit the best of the long transfers says most: slow start and losses only lower a
         // rate. A short one may be held by the line's buffers, and counts if there is no other.
@@ -200,7 +202,7 @@ double longest_turn_seconds(int num_sites, const LinkProbe& probe) {
   // Each pair measures in both directions. A burst that begins just within the limit takes as long
   // again.
   const double num_pairs = 0.5 * num_sites * (num_sites - 1);
-  return num_pairs * 2 * (kPingSeconds + 2 * probe.most_seconds());
+  return num_pairs * 2 * (kPingSeconds + 2 * probe.most_growing_seconds());
 }
 
 }  // namespace farstep::heterogeneity

@@ -26,8 +26,8 @@ std::vector<Links> measure_all(const wan::Transports& transports, const LinkProb
 }
 
 // How a sender finds the rate of a line: it knows it, or it begins slowly as TCP does, once or
-// after each pause.
-enum class Begin { kAtOnce, kSlowOnce, kSlowAlways };
+// after each pause; or its slow start was over too early, and it goes on by CUBIC (RFC 9438).
+enum class Begin { kAtOnce, kSlowOnce, kSlowAlways, kCubic };
 
 // The end of an emulated line at a site, which sends one message at a time. After `loss_bytes` a
 // packet is lost: the message that has it takes four times as long.
@@ -61,7 +61,8 @@ class LineEnd : public wan::Transport {
   wan::LinkState link(int peer) const override { return shaped_.link(peer); }
 
  private:
-  static constexpr double kFirstWindowBytes = 14'600;  // ten packets, as Linux begins
+  static constexpr double kPacketBytes = 1460;
+  static constexpr double kFirstWindowBytes = 10 * kPacketBytes;  // as Linux begins
 
   wan::LinkShape shape(double bits_per_second) const {
     return {.rate_bits_per_second = bits_per_second, .delay_seconds = rtt_seconds_ / 2};
@@ -74,6 +75,18 @@ class LineEnd : public wan::Transport {
     const bool has_loss = sent_bytes_ < loss_bytes_ && loss_bytes_ <= sent_bytes_ + bytes;
     sent_bytes_ += bytes;
     double seconds = 0;
+    if (begin_ == Begin::kCubic) {
+      while (window_bytes_ < full_bytes && window_bytes_ < bytes) {
+        bytes -= window_bytes_;
+        seconds += rtt_seconds_;
+        cubic_seconds_ += rtt_seconds_;
+        // Sections 4.2 and 4.3, from the window at which slow start was over.
+        const double packets =
+            std::max(0.4 * std::pow(cubic_seconds_, 3), 0.53 * cubic_seconds_ / rtt_seconds_);
+        window_bytes_ = 2 * kFirstWindowBytes + kPacketBytes * packets;
+      }
+      return seconds + 8 * bytes / bits_per_second_;
+    }
     for (; window_bytes_ < full_bytes && window_bytes_ < bytes; window_bytes_ *= 2) {
       bytes -= window_bytes_;
       seconds += rtt_seconds_;
@@ -86,6 +99,7 @@ class LineEnd : public wan::Transport {
   const double loss_bytes_;
   double window_bytes_ = kFirstWindowBytes;
   double sent_bytes_ = 0;
+  double cubic_seconds_ = 0;  // of sending
   wan::ShapedTransport shaped_;
 };
 
@@ -149,6 +163,15 @@ TEST_CASE("A rate that is told lacks a tenth at most where each transfer begins 
         CHECK(told <= 1.001 * bits_per_second);
       }
     }
+  }
+}
+
+TEST_CASE("A rate that still grows is waited for") {
+  for (const auto& links : measure_line(50e6, 0.08, Begin::kCubic)) {
+    REQUIRE(links);
+    const double told = links->front().bandwidth_bits_per_second.value();
+    CHECK(told >= 0.9 * 50e6);
+    CHECK(told <= 1.001 * 50e6);
   }
 }
 
