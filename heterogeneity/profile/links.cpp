@@ -23,11 +23,23 @@ constexpr int64_t kFirstBurstBytes = 64 * 1024;
 // So a tenth is missing at most. A rate that falls by more shows a loss in this transfer, not the
 // line's rate.
 constexpr double kSettledGrowth = 1.1;
+// The rate of a longer line may stand still for seconds where CUBIC's window has a plateau.
+constexpr double kLongRttSeconds = 0.02;
+// Of the round trip to the least one: then packets wait in a queue.
+constexpr double kQueueGrowth = 1.1;
 constexpr double kPingSeconds = 5;  // for the pings of one direction on a slow link
 
 // Whether neither of two rates is much above the other.
 bool are_alike(double a, double b) {
   return a < kSettledGrowth * b && b < kSettledGrowth * a;
+}
+
+// Whether the line shows that it carries no more: packets wait in a queue. A loss does not show it:
+// one in slow start leaves CUBIC far below the line's rate. A transport without the kernel's
+// figures has one round trip, and can show nothing.
+bool is_full(const wan::LinkState& link) {
+  return link.least_rtt_seconds < kLongRttSeconds || link.rtt_seconds == link.least_rtt_seconds ||
+         link.rtt_seconds > kQueueGrowth * link.least_rtt_seconds;
 }
 
 enum Phase : uint32_t { kPing, kPong, kSize, kBurst, kAck, kTurn };
@@ -89,7 +101,8 @@ class PairProbe {
 
   // Doubles the transfer until it is at the line's rate, without knowing either. Over a long line
   // TCP begins slowly, and each transfer is faster than the one before. A rate that stands still
-  // proves nothing in a short transfer, which the line's buffers may hold. Subtracts the time of a
+  // proves nothing in a short transfer, which the line's buffers may hold, nor on a long line
+  // without a queue. Subtracts the time of a
   // small transfer, which is latency.
   double bits_per_second(double rtt_seconds) {
     const double begin = clock_.now_seconds();
@@ -111,9 +124,10 @@ class PairProbe {
       const double rate = 8.0 * static_cast<double>(bytes) / own_seconds;
       const bool is_long = own_seconds >= least_seconds;
       if (is_long) best_rate = std::max(best_rate, rate);
-      const bool has_settled = is_long && are_alike(rate, rate_before);
-      const bool has_grown = rate > kSettledGrowth * rate_before;
-      const double most_seconds = has_grown ? probe_.most_growing_seconds() : probe_.most_seconds();
+      const bool is_at_line = is_full(transport_.link(peer_));
+      const bool has_settled = is_long && are_alike(rate, rate_before) && is_at_line;
+      const bool may_grow = !is_at_line || rate > kSettledGrowth * rate_before;
+      const double most_seconds = may_grow ? probe_.most_growing_seconds() : probe_.most_seconds();
       const double spent_seconds = clock_.now_seconds() - begin;
       if (has_settled || sent_bytes + 2 * bytes > probe_.most_bytes ||
           spent_seconds + 2 * seconds > most_seconds) {
