@@ -20,8 +20,8 @@ struct LinkProbe {
   // In one direction. A long line is at its rate after twenty to forty round trips of transfers,
   // which are so long at 250 ms.
   double most_seconds() const { return 10 * seconds; }
-  // The same while the rate may still grow. TCP's CUBIC may take its slow start for over far too early
-  // (HyStart), by a delay that it did not cause. From there 9 s lead to 50 Mbit/s over 80 ms.
+  // The same while the rate may still grow. TCP's CUBIC may take its slow start for over far too
+  // early (HyStart), by a delay that it did not cause. From there 9 s lead to 50 Mbit/s over 80 ms.
   double most_growing_seconds() const { return 30 * seconds; }
 };
 
