@@ -16,6 +16,8 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+from ports import free_port  # noqa: F401 (tests take it from here)
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 RELEASE = REPOSITORY / "build" / "release"
 FARSTEP = Path(os.environ.get("FARSTEP_BINARY", RELEASE / "farstep")).resolve()
@@ -29,13 +31,6 @@ PATIENCE_SECONDS = 120
 WATCHFUL = {"lost_after_seconds": 6}
 # Deadlines by which no test sees the loss of a site that is only silent.
 UNENDING = {"lost_after_seconds": 2 * PATIENCE_SECONDS, "transfer_stall_seconds": 3 * PATIENCE_SECONDS}
-
-
-def free_port() -> int:
-    """A TCP port of the loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def farstep(*arguments: object, timeout: float = 2 * PATIENCE_SECONDS) -> subprocess.CompletedProcess:

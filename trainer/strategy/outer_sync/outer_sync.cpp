@@ -256,6 +256,8 @@ std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_toke
   record.wait_seconds = arrival.seconds;
   record.wan_seconds = outcome.seconds;
   record.contributions = std::move(outcome.go->contributions);
+  // Of no use after the sync, and a checkpoint may save the record.
+  for (auto& contribution : record.contributions) contribution.holding.reset();
   return record;
 }
 

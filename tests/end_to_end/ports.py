@@ -1,0 +1,39 @@
+"""Ports for processes that tests start later: nobody else on the machine takes them meanwhile."""
+
+import fcntl
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+COUNT = 10_000
+# Below the range from which the kernel gives ports to whoever connects, or asks for any.
+GIVEN = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+LAST = max(GIVEN - 1, 2 * COUNT)
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens there on the loopback now."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def free_port() -> int:
+    """A TCP port of the loopback that nobody listens on now, and that no other test gets soon: all tests of
+    the machine take them in turn."""
+    path = Path(tempfile.gettempdir()) / f"farstep-test-port-{os.getuid()}"
+    with open(path, "a+", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        turn = int(file.read() or "0")
+        for turn in range(turn + 1, turn + COUNT + 1):
+            port = LAST - turn % COUNT
+            if is_free(port):
+                file.truncate(0)
+                file.write(str(turn))
+                return port
+    raise AssertionError(f"all ports from {LAST - COUNT + 1} to {LAST} are in use")
