@@ -179,6 +179,7 @@ void add_files_of_model(Corpus& corpus) {
       "safetensors",
       R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"F16","shape":[],"data_offsets":[4,6]}})"
       "\nabcdef");
+  corpus.add("safetensors", R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})");
   corpus.add("hf_index", std::string(R"({"tie_word_embeddings":true})") + '\0' +
                              R"({"weight_map":{"a":"shard"},"metadata":{}})");
   corpus.add("hf_index", std::string("{}") + '\0' + R"({"weight_map":{}})");

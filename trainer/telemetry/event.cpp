@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "trainer/base/error.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
@@ -67,13 +67,7 @@ Json to_record(const Record& record) {
 // An event file is data, so a ConfigError of the strict reader becomes a DataError.
 Record parse_record(std::string_view line, const std::string& file, int64_t line_number) {
   const std::string place = fmt::format("{}:{}", file, line_number);
-  try {
-    check_json_limits(line);
-  } catch (const DataError& error) {
-    throw DataError(fmt::format("{}: is not an event record: {}", place, error.what()));
-  }
-  // Without exceptions: the parser's text would repeat the line, which may be long.
-  const Json json = Json::parse(line, nullptr, false);
+  const auto json = parse_if_json(line, place + ": is not an event record").value_or(nullptr);
   if (!json.is_object()) throw DataError(place + ": is not an event record: not a JSON object");
   const auto event = json.find("event");
   if (event == json.end() || !event->is_string()) {
