@@ -102,7 +102,7 @@ void add_journals(Corpus& corpus) {
   wan::RegisterMessage again;
   again.site = "b";
   roster.receive("b2", again, 0);
-  roster.receive("b2", wan::FetchMessage{"10.0.0.2", 4000, "token"}, 0);
+  roster.receive("b2", wan::FetchMessage{"10.0.0.2", 4000, "0123456789abcdef0123456789abcdef"}, 0);
   corpus.add("journal", journal_text(roster.state(), journal_run()));
   roster.receive("a", wan::LeaveMessage{Outcome::kFailed, "a full disk"}, 0);
   corpus.add("journal", journal_text(roster.state(), journal_run()));

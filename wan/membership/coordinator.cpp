@@ -18,6 +18,8 @@ namespace {
 // A refusal quotes the refused text, which may be megabytes from a stranger.
 constexpr std::size_t kMostOfRefusal = 500;
 constexpr int kMostMessages = 100;  // that are answered together
+// Of what a site says in words, for the logs and records of the others.
+constexpr std::size_t kMostOfWords = 1000;
 
 }  // namespace
 
@@ -184,6 +186,15 @@ void require_own_name(const SiteMessage& message, const std::string& site) {
                                 registration->site, site));
 }
 
+// The other sites get these words with their news of the site.
+void make_plain(SiteMessage& message) {
+  if (auto* leave = std::get_if<LeaveMessage>(&message)) {
+    leave->message = one_line(leave->message, kMostOfWords);
+  } else if (auto* heartbeat = std::get_if<HeartbeatMessage>(&message)) {
+    heartbeat->activity = one_line(heartbeat->activity, kMostOfWords);
+  }
+}
+
 }  // namespace
 
 // A stranger's message must not disturb the run. Bytes that are no message are dropped; a wrong
@@ -198,7 +209,8 @@ void Coordinator::handle(const ControlSocket::Received& received, std::vector<Ou
   }
   const std::string& connection = frames[0];
   try {
-    const auto message = decode_site_message(frames[1]);
+    auto message = decode_site_message(frames[1]);
+    make_plain(message);
     if (knows_visitors_) require_own_name(message, received.site);
     const auto more = roster_->receive(connection, message, clock_.unix_seconds());
     answers.insert(answers.end(), more.begin(), more.end());

@@ -224,6 +224,15 @@ TEST_CASE("a flood of messages stops neither the run nor the coordinator's clock
   CHECK_THAT(coordinator.failure(), Catch::StartsWith("site s0: silent for"));
 }
 
+TEST_CASE("what a site says on leaving reaches the others as one short line") {
+  Party party(2, patient_deadlines(), 2);
+  party.members[1]->leave(Outcome::kFailed, "\x1b]0;owned\x07\n" + std::string(300'000, 'x'));
+  while (party.coordinator->failure().empty()) party.coordinator->wait_until_over(0.01);
+  const auto failure = party.coordinator->failure();
+  CHECK_THAT(failure, Catch::Contains("failed: \\x1b]0;owned\\x07 xxx"));
+  CHECK(failure.size() < 1100);
+}
+
 TEST_CASE("a connection that brings what is no message is closed, and others are not") {
   RealClock clock;
   Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
