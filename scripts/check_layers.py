@@ -28,7 +28,7 @@ MAY_INCLUDE = {
     "trainer/data/text": "base",
     "trainer/data/pieces": "base text",
     "trainer/data/tokenizer_json": "base text pieces",
-    "trainer/data/tokenizer": "base system text pieces tokenizer_json",
+    "trainer/data/tokenizer": "base system config text pieces tokenizer_json",
     "trainer/data/parquet": "base",
     "trainer/data/tokens": "base system config data text parquet tokenizer",
     "trainer/data/images": "base memory data",

@@ -1,6 +1,9 @@
 """The page of a run: `farstep watch`, --watch, what wrong requests get, and the coordinator's copies."""
 
 import contextlib
+import http.client
+import http.cookiejar
+import http.server
 import json
 import os
 import re
@@ -9,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import unittest
 import urllib.request
@@ -69,10 +73,40 @@ def first_line(port: int, request: bytes) -> str:
         return connection.makefile("rb").readline().decode("latin-1").strip()
 
 
+def connects(port: int) -> bool:
+    """Whether somebody listens there."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10):
+        return True
+    return False
+
+
 def memory_kib(process: int) -> int:
     """The resident memory of a process."""
     status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1])
+
+
+class FolderProxy(http.server.BaseHTTPRequestHandler):
+    """A proxy that serves a page in the folder /mine, as one that others share."""
+
+    page: int  # the page's port
+
+    def do_GET(self):
+        if not self.path.startswith("/mine/"):
+            self.send_error(404)
+            return
+        behind = http.client.HTTPConnection("127.0.0.1", self.page, timeout=30)
+        behind.request("GET", self.path.removeprefix("/mine"), headers=dict(self.headers))
+        answer = behind.getresponse()
+        body = answer.read()
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Nothing: the test has its own words."""
 
 
 class Watch(ClusterTest):
@@ -165,6 +199,12 @@ class Watch(ClusterTest):
         wait_until(lambda: state_of(address)["rounds_done"] > rounds, 120, "another round on the page")
         beside = self.watch(copies)
         wait_until(lambda: state_of(beside)["unreadable"], 120, "the damage on a page of its own")
+        report = farstep("report", copies, "--json")
+        self.assert_success(report)
+        self.assertIn(f"node2 is in no figure: {copy}", report.stderr)
+        figures = json.loads(report.stdout)
+        self.assertEqual([site["site"] for site in figures["sites"]], ["node1", "node3"])
+        self.assertEqual([(file["site"], file["file"]) for file in figures["unreadable"]], [("node2", str(copy))])
         for site in sites:
             site.send_signal(signal.SIGINT)
         for name, site in zip(cluster.names, sites):
@@ -174,6 +214,30 @@ class Watch(ClusterTest):
         report = farstep("report", cluster.output, "--json")
         self.assert_success(report)
         self.assertEqual(json.loads(read(beside, "/api/report")), json.loads(report.stdout))
+
+    def test_the_page_in_a_folder_of_a_proxy_takes_its_token(self):
+        """The redirect and the cookie stay in the folder."""
+        (self.folder / "token").write_text("0123456789abcdef\n")
+        port = free_port()
+        self.processes.append(subprocess.Popen(
+            [str(FARSTEP), "watch", str(self.folder), "--listen", f"127.0.0.1:{port}", "--token-file",
+             str(self.folder / "token")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        handler = type("Handler", (FolderProxy,), {"page": port})
+        wait_until(lambda: connects(port), 120, "the page")
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as proxy:
+            threading.Thread(target=proxy.serve_forever, daemon=True).start()
+            jar = http.cookiejar.CookieJar()
+            browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+            root = f"http://127.0.0.1:{proxy.server_port}/mine/"
+            with browser.open(f"{root}?token=0123456789abcdef", timeout=30) as page:
+                self.assertEqual(page.url, root)
+                self.assertIn("<html", page.read().decode())
+            for path in ("api/status", "watch.js"):
+                with browser.open(root + path, timeout=30) as answer:
+                    self.assertEqual(answer.status, 200)
+            [cookie] = jar
+            self.assertEqual(cookie.path, "/mine")
+            proxy.shutdown()
 
     def test_a_separate_coordinator_serves_the_page(self):
         """It holds no tensors and no site runs in it; its page has all sites."""
@@ -263,10 +327,6 @@ class Watch(ClusterTest):
                     for _ in range(20)]
             began = time.monotonic()
             slow = [connect(b"GET / HTTP/1.1\r\nA: ") for _ in range(30)]
-            for _ in range(200):  # beyond the limit, without a wait for any
-                more = stack.enter_context(socket.socket())
-                more.setblocking(False)
-                more.connect_ex(("127.0.0.1", port))
             # A byte now and then does not move the deadline of the whole request.
             answers = {}
             while len(answers) < len(slow):
@@ -283,8 +343,14 @@ class Watch(ClusterTest):
                     answers.setdefault(connection, b"")
             self.assertGreater(time.monotonic() - began, 5)
             self.assertTrue(any(answer.startswith(b"HTTP/1.1 408 ") for answer in answers.values()))
-            wait_until(lambda: first_line(port, status + known + b"\r\n") == "HTTP/1.1 200 OK", 120,
-                       "an answer among deaf readers")
+            for _ in range(200):  # beyond the limit, without a wait for any
+                more = stack.enter_context(socket.socket())
+                more.setblocking(False)
+                more.connect_ex(("127.0.0.1", port))
+            for _ in range(100):  # streams that would be held for ever
+                connect(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n" + known + b"\r\n")
+            for _ in range(3):
+                self.assertEqual(first_line(port, status + known + b"\r\n"), "HTTP/1.1 200 OK")
             # 64 connections of 16 KiB, and an event each; a connection's memory is not its sender's choice.
             self.assertLess(memory_kib(site.pid) - before, 64 * 1024)
             self.assertEqual(len(deaf), 20)

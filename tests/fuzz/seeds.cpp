@@ -102,7 +102,7 @@ void add_journals(Corpus& corpus) {
   wan::RegisterMessage again;
   again.site = "b";
   roster.receive("b2", again, 0);
-  roster.receive("b2", wan::FetchMessage{"10.0.0.2", 4000, "token"}, 0);
+  roster.receive("b2", wan::FetchMessage{"10.0.0.2", 4000, "0123456789abcdef0123456789abcdef"}, 0);
   corpus.add("journal", journal_text(roster.state(), journal_run()));
   roster.receive("a", wan::LeaveMessage{Outcome::kFailed, "a full disk"}, 0);
   corpus.add("journal", journal_text(roster.state(), journal_run()));
@@ -179,6 +179,7 @@ void add_files_of_model(Corpus& corpus) {
       "safetensors",
       R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"F16","shape":[],"data_offsets":[4,6]}})"
       "\nabcdef");
+  corpus.add("safetensors", R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})");
   corpus.add("hf_index", std::string(R"({"tie_word_embeddings":true})") + '\0' +
                              R"({"weight_map":{"a":"shard"},"metadata":{}})");
   corpus.add("hf_index", std::string("{}") + '\0' + R"({"weight_map":{}})");

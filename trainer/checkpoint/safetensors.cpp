@@ -233,15 +233,15 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   const HeaderReader header(path_, file);
   metadata_ = header.metadata();
   entries_ = header.entries();
+  for (std::size_t i = 0; i < entries_.size(); ++i) places_.emplace(entries_[i].name, i);
 }
 
 const SafetensorsEntry& SafetensorsFile::at(const std::string& name) const {
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&name](const auto& entry) { return entry.name == name; });
-  if (found == entries_.end()) {
+  const auto found = places_.find(name);
+  if (found == places_.end()) {
     throw DataError(fmt::format("{}: has no tensor '{}'", path_.string(), name));
   }
-  return *found;
+  return entries_[found->second];
 }
 
 void SafetensorsFile::copy_as_f32(const std::string& name, std::span<float> values) const {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "trainer/base/memory/named_buffers.h"
@@ -52,6 +53,7 @@ class SafetensorsFile {
   std::filesystem::path path_;
   std::shared_ptr<const std::byte> mapping_;
   std::vector<SafetensorsEntry> entries_;
+  std::unordered_map<std::string, std::size_t> places_;  // of the entries, by name
   std::map<std::string, std::string> metadata_;
 };
 

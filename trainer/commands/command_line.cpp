@@ -8,6 +8,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "trainer/config/strict_json.h"
+
 namespace farstep::detail {
 
 namespace {
@@ -25,8 +27,12 @@ std::string footer_of(const std::vector<HelpSection>& sections) {
 
 Json value_of(const Option& option, const std::string& text) {
   if (option.help.is_text) return text;
-  const auto parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return parsed.is_discarded() ? Json(text) : parsed;  // the strict reader checks it
+  try {
+    // The strict reader checks it.
+    return parse_if_json(text, option.help.name).value_or(Json(text));
+  } catch (const DataError& error) {
+    throw ConfigError(error.what());
+  }
 }
 
 }  // namespace

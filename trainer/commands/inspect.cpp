@@ -7,6 +7,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/config/strict_json.h"
 #include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
 #include "trainer/data/tokens/token_dataset.h"
@@ -34,9 +35,10 @@ struct InspectOptions {
 Json facts_of(const fs::path& folder, std::string_view split) {
   std::error_code none;
   if (!fs::exists(folder / kDatasetFile, none)) return nullptr;
-  const auto facts = Json::parse(read_file(folder / kDatasetFile), nullptr, false);
-  if (!facts.is_object() || !facts.contains("splits")) return nullptr;
-  const auto& splits = facts["splits"];
+  const auto file = folder / kDatasetFile;
+  const auto facts = parse_if_json(read_file(file), file.string());
+  if (!facts || !facts->is_object() || !facts->contains("splits")) return nullptr;
+  const auto& splits = facts->at("splits");
   return splits.is_object() && splits.contains(split) ? splits[std::string(split)] : Json();
 }
 

@@ -9,6 +9,7 @@
 #include "heterogeneity/policy/policy.h"
 #include "outer_optimizer/outer_config.h"
 #include "outer_optimizer/strategy_kind.h"
+#include "trainer/base/system/printable.h"
 #include "trainer/commands/command_line.h"
 
 namespace farstep {
@@ -171,7 +172,8 @@ int plan_command(const Arguments& arguments) {
     fmt::print("{}\n", json.dump());
     return 0;
   }
-  fmt::print("{}", plan_text(config.policy, options->averaging, plan));
+  // The names in a profile are another site's.
+  fmt::print("{}", safe_lines(plan_text(config.policy, options->averaging, plan)));
   if (sync) fmt::print("\nsync  {}\n", sync->reason);
   if (scattered) {
     fmt::print("\nscatter  {} sends the others {} bytes of batches for each step\n",

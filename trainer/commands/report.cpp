@@ -50,6 +50,10 @@ int report_command(const Arguments& arguments) {
   const auto options = parse_command_line<ReportOptions>("report", arguments);
   if (!options) return 0;
   const auto report = build_report(options->run_folder);
+  // Beside the report too, as its figures are without these sites.
+  for (const auto& file : report.unreadable) {
+    spdlog::warn("{} is in no figure: {}", file.site, file.reason);
+  }
   if (!options->html.empty()) {
     write_file_durably(options->html, html_report(report));
     spdlog::info("{}: the report as a page", options->html);

@@ -3,6 +3,7 @@
 
 #include "heterogeneity/simulate/event_files.h"
 #include "heterogeneity/simulate/simulation_result.h"
+#include "trainer/base/system/printable.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/config/config_file.h"
 
@@ -104,8 +105,9 @@ int simulate_command(const Arguments& arguments) {
     result.add(simulated);
     if (files) files->write(simulated);
   }
+  // The names in a profile are another site's.
   fmt::print("{}", options->json ? simulation_json(result).dump() + "\n"
-                                 : simulation_text(scenario, result));
+                                 : safe_lines(simulation_text(scenario, result)));
   return 0;
 }
 

@@ -104,18 +104,19 @@ void apply_override(Json& json, const std::string& override_text) {
     throw ConfigError(fmt::format("--set {}: is not UTF-8", override_text));
   }
   const auto text = override_text.substr(equals + 1);
-  try {
-    check_json_limits(text);
-  } catch (const DataError& error) {
-    throw ConfigError(fmt::format("--set {}: {}", override_text.substr(0, equals), error.what()));
-  }
+  const auto parsed = [&] {
+    try {
+      return parse_if_json(text, "--set " + override_text.substr(0, equals));
+    } catch (const DataError& error) {
+      throw ConfigError(error.what());
+    }
+  }();
   Json* place = &json;
   for (const auto& part : split_path(override_text.substr(0, equals))) {
     place = descend(*place, part, override_text);
   }
-  const auto parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   // Words without quotes are text, so that a shell needs no second pair of quotes.
-  *place = parsed.is_discarded() ? Json(text) : parsed;
+  *place = parsed.value_or(Json(text));
 }
 
 std::optional<std::string> first_difference(const Json& here, const Json& there) {

@@ -30,10 +30,11 @@ namespace farstep {
 struct Rules {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool above_least = false;  // `least` itself is refused
-  bool required = false;     // it has no default
-  bool positional = false;   // on a command line it is given without its name
-  bool folder = false;       // it names a folder, which a shell can complete
+  bool above_least = false;    // `least` itself is refused
+  bool required = false;       // it has no default
+  bool positional = false;     // on a command line it is given without its name
+  bool folder = false;         // it names a folder, which a shell can complete
+  std::size_t hex_digits = 0;  // a text is so many lower-case hexadecimal digits; 0: any text
 
   bool allow(double value) const {
     return value <= most && (above_least ? value > least : value >= least);
@@ -56,6 +57,9 @@ constexpr Rules in_range(double least, double most) {
 constexpr Rules required(Rules rules) {
   rules.required = true;
   return rules;
+}
+constexpr Rules hexadecimal(std::size_t digits) {
+  return {.hex_digits = digits};
 }
 constexpr Rules a_folder(Rules rules = {}) {
   rules.folder = true;

@@ -13,7 +13,7 @@ std::string Rules::text() const {
   }
   if (has_least) return fmt::format("{} {}", above_least ? "above" : "at least", least);
   if (has_most) return fmt::format("at most {}", most);
-  return "";
+  return hex_digits > 0 ? fmt::format("{} lower-case hexadecimal digits", hex_digits) : "";
 }
 
 void JsonPath::fail(const std::string& message) const {
@@ -108,6 +108,10 @@ void read_scalar(const Json& json, std::string& value, const Rules& rules, const
   if (!json.is_string()) path.fail(fmt::format("is {}; must be a string", json.dump()));
   value = json.get<std::string>();
   if (rules.required && value.empty()) path.fail("must not be empty");
+  const bool is_hex = value.find_first_not_of("0123456789abcdef") == value.npos;
+  if (rules.hex_digits > 0 && !(is_hex && value.size() == rules.hex_digits)) {
+    path.fail(fmt::format("is {}; must be {}", json.dump(), rules.text()));
+  }
 }
 
 void read_scalar(const Json& json, Json& value, const Rules& /*rules*/, const JsonPath& /*path*/) {

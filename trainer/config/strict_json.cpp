@@ -20,4 +20,14 @@ std::string json_fault(const nlohmann::json::exception& error) {
   return printable(text, kMostCharacters);
 }
 
+namespace detail {
+
+// As ASCII and cut: the text may be a stranger's.
+void refuse_second_member(const std::string& name) {
+  const auto quoted = Json(name).dump(-1, ' ', true);
+  throw DataError(fmt::format("member '{:.80}' stands twice", quoted.substr(1, quoted.size() - 2)));
+}
+
+}  // namespace detail
+
 }  // namespace farstep

@@ -1,12 +1,12 @@
 // Parsing of JSON text that others wrote.
 #pragma once
 
-#include <set>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "trainer/base/error.h"
+#include "trainer/config/json_builder.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/config/json_limits.h"
 
@@ -23,21 +23,9 @@ template <typename AnyJson>
 AnyJson parse_within_limits(std::string_view text, const JsonLimits& limits) {
   // Before the parser, which allocates memory for whatever stands there.
   check_json_limits(text, limits);
-  std::vector<std::set<std::string>> open_objects;
-  using Event = typename AnyJson::parse_event_t;
-  return AnyJson::parse(text, [&](int /*depth*/, Event event, AnyJson& parsed) {
-    if (event == Event::object_start) open_objects.emplace_back();
-    if (event == Event::object_end) open_objects.pop_back();
-    // The parser keeps the last of two members with one name. It is nearly always an edit that was
-    // meant to replace the first one, or an attempt to show two readers different things.
-    if (event == Event::key &&
-        !open_objects.back().insert(parsed.template get<std::string>()).second) {
-      // As ASCII and cut: the text may be a stranger's.
-      const auto name = Json(parsed.template get<std::string>()).dump(-1, ' ', true);
-      throw DataError(fmt::format("member '{:.80}' stands twice", name.substr(1, name.size() - 2)));
-    }
-    return true;
-  });
+  JsonBuilder<AnyJson> builder;
+  AnyJson::sax_parse(text, &builder);
+  return builder.take();
 }
 
 }  // namespace detail
@@ -50,6 +38,19 @@ AnyJson parse_strictly(std::string_view text, const JsonLimits& limits = {}) {
     return detail::parse_within_limits<AnyJson>(text, limits);
   } catch (const typename AnyJson::exception& error) {
     throw DataError("not valid JSON: " + json_fault(error));
+  }
+}
+
+// Returns the text as JSON, or nothing if it is not JSON. Throws DataError, which begins with
+// `what`, if it is beyond a limit or has two members of one name. Pure; thread-safe.
+inline std::optional<Json> parse_if_json(std::string_view text, const std::string& what,
+                                         const JsonLimits& limits = {}) {
+  try {
+    return detail::parse_within_limits<Json>(text, limits);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", what, error.what()));
+  } catch (const Json::exception&) {
+    return std::nullopt;
   }
 }
 

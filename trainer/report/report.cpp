@@ -49,8 +49,10 @@ RunReport build_report(const std::filesystem::path& run_folder) {
   }
   RunFollower follower({run_folder});
   const bool has_news = follower.poll();
-  // Sums without a site that is there would be taken for those of the run.
-  if (!follower.unreadable().empty()) throw DataError(follower.unreadable().front().reason);
+  // A site that cannot be read takes nothing from the others: the report tells of it.
+  if (follower.report() == nullptr && !follower.unreadable().empty()) {
+    throw DataError(follower.unreadable().front().reason);
+  }
   if (!has_news) {
     throw DataError(fmt::format("{}: no site has recorded anything", run_folder.string()));
   }
@@ -59,6 +61,14 @@ RunReport build_report(const std::filesystem::path& run_folder) {
 
 const std::vector<SyncChangeEvent>& sync_changes(const RunReport& report) {
   return report.sites.front().sync_changes;
+}
+
+Json unreadable_json(std::span<const UnreadableFile> files) {
+  Json list = Json::array();
+  for (const auto& file : files) {
+    list.push_back({{"site", file.site}, {"file", file.path.string()}, {"reason", file.reason}});
+  }
+  return list;
 }
 
 // Names and units are part of the interface for programs.
@@ -106,6 +116,7 @@ Json report_json(const RunReport& report) {
     const auto found = report.validation_accuracies.find(validation["round"].get<int64_t>());
     if (found != report.validation_accuracies.end()) validation["accuracy"] = found->second;
   }
+  json["unreadable"] = unreadable_json(report.unreadable);
   json["wan_bytes_sent"] = report.wan_bytes_sent();
   json["noise_scales"] = Json::array();
   for (const auto& [round, scale] : report.noise_scales) {

@@ -3,11 +3,14 @@
 #include <cmath>
 
 #include "trainer/base/error.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/base/system/printable.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
 namespace {
+
+constexpr std::size_t kMostOfError = 500;
 
 // A line as one field list: the fields common to all events, then the event's own.
 template <typename Body>
@@ -32,6 +35,16 @@ bool parse_as(const std::string& kind, const Json& json, const std::string& plac
   auto line = read_json<Line<Body>>(json, place);
   into = {line.time, std::move(line.site), std::move(line.body)};
   return true;
+}
+
+// A record may be of another site, and its texts go to terminals, tables and pages.
+void make_plain(Json& value) {
+  if (value.is_string()) {
+    auto& text = value.get_ref<std::string&>();
+    if (!is_one_line(text)) text = one_line(text);
+  } else if (value.is_structured()) {
+    for (auto& part : value) make_plain(part);
+  }
 }
 
 // Written for every kind by the compiler, so no kind can be forgotten.
@@ -67,14 +80,9 @@ Json to_record(const Record& record) {
 // An event file is data, so a ConfigError of the strict reader becomes a DataError.
 Record parse_record(std::string_view line, const std::string& file, int64_t line_number) {
   const std::string place = fmt::format("{}:{}", file, line_number);
-  try {
-    check_json_limits(line);
-  } catch (const DataError& error) {
-    throw DataError(fmt::format("{}: is not an event record: {}", place, error.what()));
-  }
-  // Without exceptions: the parser's text would repeat the line, which may be long.
-  const Json json = Json::parse(line, nullptr, false);
+  auto json = parse_if_json(line, place + ": is not an event record").value_or(nullptr);
   if (!json.is_object()) throw DataError(place + ": is not an event record: not a JSON object");
+  make_plain(json);
   const auto event = json.find("event");
   if (event == json.end() || !event->is_string()) {
     throw DataError(place + ": is not an event record: no \"event\" that names its kind");
@@ -84,9 +92,10 @@ Record parse_record(std::string_view line, const std::string& file, int64_t line
   try {
     if (parse_any(kind, json, place, Event{}, record)) return record;
   } catch (const ConfigError& error) {
-    throw DataError(error.what());
+    throw DataError(one_line(error.what(), kMostOfError));  // with a name out of the record
   }
-  throw DataError(fmt::format("{}: unknown event '{}'; written by a newer Farstep?", place, kind));
+  throw DataError(
+      fmt::format("{}: unknown event '{:.80}'; written by a newer Farstep?", place, kind));
 }
 
 }  // namespace farstep

@@ -65,13 +65,13 @@ std::optional<HttpResponse> refusal(const HttpRequest& request, const std::strin
       are_equal(HttpRequest::value(request.cookies, kCookie), token);
   if (has_token) return std::nullopt;
   if (request.path == "/" && are_equal(HttpRequest::value(request.query, "token"), token)) {
-    // The browser shows and keeps an address without the token then.
-    return HttpResponse{
-        .status = 303,
-        .body = "",
-        .headers = {{"Location", "/"},
-                    {"Set-Cookie",
-                     fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/", kCookie, token)}}};
+    // The browser shows and keeps an address without the token then. Behind a proxy it may be a
+    // folder of another one's: so the redirect is relative, and the cookie for the page's folder.
+    return HttpResponse{.status = 303,
+                        .body = "",
+                        .headers = {{"Location", "./"},
+                                    {"Set-Cookie", fmt::format("{}={}; HttpOnly; SameSite=Strict",
+                                                               kCookie, token)}}};
   }
   return HttpResponse{.status = 401,
                       .body =

@@ -1,6 +1,7 @@
 // libmicrohttpd reads and checks the requests. It has no deadline for a whole request, which a
-// client could send byte by byte, so tick() ends those. A stream without news is suspended, and the
-// next event resumes it.
+// client could send byte by byte, so tick() ends those. At its limit of connections it lets
+// newcomers wait, so they get the place of another before. A stream without news is suspended, and
+// the next event resumes it.
 #include "trainer/watch/http_server.h"
 
 #include <microhttpd.h>
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include "trainer/base/error.h"
 
@@ -24,6 +26,8 @@ namespace {
 
 constexpr std::size_t kConnectionBytes = 16 * 1024;  // for the request's header
 constexpr std::size_t kStreamBlock = 4096;
+// Connections that are about to end, beside those of the limit: more newcomers than these wait.
+constexpr unsigned kEnding = 16;
 constexpr std::string_view kTooSlow =
     "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Type: text/plain\r\n"
     "Content-Length: 29\r\n\r\nThe request came too slowly.\n";
@@ -74,10 +78,10 @@ class HttpServer::Daemon {
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
     if (address.family() == AF_INET6) flags |= MHD_USE_IPv6;
     daemon_ = MHD_start_daemon(
-        flags, 0, nullptr, nullptr, &Daemon::on_request, this,  //
-        MHD_OPTION_LISTEN_SOCKET, ::dup(listening.fd()),        // which the daemon closes
-        MHD_OPTION_CONNECTION_LIMIT, limits_.connections,       //
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes,   //
+        flags, 0, nullptr, nullptr, &Daemon::on_request, this,       //
+        MHD_OPTION_LISTEN_SOCKET, ::dup(listening.fd()),             // which the daemon closes
+        MHD_OPTION_CONNECTION_LIMIT, limits_.connections + kEnding,  //
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes,        //
         MHD_OPTION_CONNECTION_TIMEOUT, static_cast<unsigned>(limits_.idle_seconds),
         MHD_OPTION_STRICT_FOR_CLIENT, 1,                   //
         MHD_OPTION_UNESCAPE_CALLBACK, &unescape, nullptr,  //
@@ -122,24 +126,27 @@ class HttpServer::Daemon {
   }
 
  private:
-  struct Visitor {
-    int fd;
-    SteadyClock::time_point since;
-    bool has_asked = false;  // its request is whole, or its time is up
-  };
-
   struct Stream {
     Daemon* daemon;
     MHD_Connection* connection;
     std::string sending, newest;  // guarded by the daemon's mutex, as all of it
     std::size_t sent = 0;
     bool is_suspended = false;
+    bool is_ending = false;
 
     void wake() {
       if (!is_suspended) return;
       is_suspended = false;
       MHD_resume_connection(connection);
     }
+  };
+
+  struct Visitor {
+    int fd;
+    SteadyClock::time_point since;
+    bool has_asked = false;  // its request is whole, or its time is up
+    Stream* stream = nullptr;
+    bool is_ending = false;
   };
 
   static wan::Socket listen_on(const wan::SocketAddress& address) {
@@ -161,8 +168,30 @@ class HttpServer::Daemon {
       daemon.visitors_.erase(connection);
       return;
     }
+    daemon.make_room();
     const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     daemon.visitors_[connection] = {info->connect_fd, SteadyClock::now()};
+  }
+
+  // Ends a connection if there are as many as may be. The mutex is held.
+  void make_room() {
+    Visitor* last = nullptr;
+    std::size_t staying = 0;
+    // A stream's reader comes again by itself, and an answer under way is near its end.
+    const auto worth = [](const Visitor& visitor) {
+      return std::tuple(visitor.has_asked, visitor.stream == nullptr, visitor.since);
+    };
+    for (auto& [connection, visitor] : visitors_) {
+      if (visitor.is_ending) continue;
+      ++staying;
+      if (last == nullptr || worth(visitor) < worth(*last)) last = &visitor;
+    }
+    if (staying < limits_.connections) return;
+    last->is_ending = last->has_asked = true;
+    ::shutdown(last->fd, SHUT_RDWR);
+    if (last->stream == nullptr) return;
+    last->stream->is_ending = true;
+    last->stream->wake();
   }
 
   static MHD_Result on_request(void* self, MHD_Connection* connection, const char* path,
@@ -223,6 +252,10 @@ class HttpServer::Daemon {
     {
       const std::lock_guard lock(mutex_);
       streams_.insert(stream);
+      if (const auto found = visitors_.find(connection); found != visitors_.end()) {
+        found->second.stream = stream;
+        stream->is_ending = found->second.is_ending;
+      }
     }
     auto* reply = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kStreamBlock,
                                                     &Daemon::on_read, stream, &Daemon::on_free);
@@ -233,7 +266,7 @@ class HttpServer::Daemon {
   static ssize_t on_read(void* state, uint64_t /*position*/, char* into, std::size_t most) {
     auto& stream = *static_cast<Stream*>(state);
     const std::lock_guard lock(stream.daemon->mutex_);
-    if (stream.daemon->is_ending_) return MHD_CONTENT_READER_END_OF_STREAM;
+    if (stream.daemon->is_ending_ || stream.is_ending) return MHD_CONTENT_READER_END_OF_STREAM;
     if (stream.sent == stream.sending.size()) {
       stream.sending = std::exchange(stream.newest, "");
       stream.sent = 0;
@@ -252,8 +285,13 @@ class HttpServer::Daemon {
   static void on_free(void* state) {
     auto* stream = static_cast<Stream*>(state);
     {
-      const std::lock_guard lock(stream->daemon->mutex_);
-      stream->daemon->streams_.erase(stream);
+      auto& daemon = *stream->daemon;
+      const std::lock_guard lock(daemon.mutex_);
+      daemon.streams_.erase(stream);
+      const auto found = daemon.visitors_.find(stream->connection);
+      if (found != daemon.visitors_.end() && found->second.stream == stream) {
+        found->second.stream = nullptr;
+      }
     }
     delete stream;
   }

@@ -3,7 +3,8 @@
 // One thread serves all connections, so that a slow one costs nobody else anything. Each has a
 // limit of memory, and a deadline for its request; each answer closes its connection. What is wrong
 // with a request is said in the answer: too large (414, 431), too slow (408), malformed (400), not
-// a read (405), too many connections (closed at once).
+// a read (405). Of too many connections one that has not asked ends, or else the oldest stream: so
+// whoever holds connections locks nobody out.
 //
 // publish() and tick() may be called by any thread. The handler is called by the server's thread.
 #pragma once
@@ -44,7 +45,7 @@ std::string sent_event(const std::string& name, const std::string& data);
 struct HttpLimits {
   double request_seconds = 10;  // from the connection to the end of the request's header
   double idle_seconds = 20;     // without a byte taken of an answer
-  unsigned connections = 64;
+  unsigned connections = 64;    // at once
 };
 
 class HttpServer {

@@ -204,14 +204,6 @@ Json status_json(const RunReport& report, std::span<const Alarm> alarms, int64_t
   return json;
 }
 
-Json unreadable_json(std::span<const UnreadableFile> files) {
-  Json list = Json::array();
-  for (const auto& file : files) {
-    list.push_back({{"site", file.site}, {"file", file.path.string()}, {"reason", file.reason}});
-  }
-  return list;
-}
-
 // Columns keep their places in time, so that the drawing moves and does not flicker.
 Json timeline_json(const RunReport& report, double seconds, double now,
                    std::span<const Alarm> alarms) {

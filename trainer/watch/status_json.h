@@ -13,9 +13,6 @@ namespace farstep {
 Json status_json(const RunReport& report, std::span<const Alarm> alarms, int64_t version,
                  double now);
 
-// Returns a list of {"site", "file", "reason"}.
-Json unreadable_json(std::span<const UnreadableFile> files);
-
 // Returns what each site did in the last `seconds` before `now`, or before the end of a run that is
 // over; 0 seconds: since its begin. The time is divided into columns of equal length, which begin
 // at multiples of it: {"now", "from", "column_seconds", "columns", "kinds", "labels", "rounds",

@@ -21,9 +21,14 @@ namespace farstep::wan {
 
 namespace {
 
-// The largest message is a welcome with the run and all profiles; this is far above it, and stops a
-// stranger from filling the memory. ZeroMQ applies it to each frame of a message.
-constexpr int64_t kLargestMessageBytes = int64_t{16} << 20;
+// The largest message to a site is a welcome with the run and all profiles, and that of a site a
+// registration with them or a long record: these are far above both, and stop a stranger from
+// filling the memory. ZeroMQ applies them to each frame of a message.
+constexpr int64_t kLargestToSiteBytes = int64_t{16} << 20;
+constexpr int64_t kLargestOfSiteBytes = int64_t{4} << 20;
+// That ZeroMQ reads ahead on one connection. A site waits for an answer before its next request,
+// and sends little besides; whoever sends more waits with it.
+constexpr int kMostWaitingMessages = 16;
 // Name and password of the PLAIN handshake, the same in all versions of Farstep. Without a
 // mechanism ZeroMQ also takes peers of its versions 1 and 2, which need no handshake: almost any
 // bytes are then the start of an endless message of small frames, which it keeps in memory.
@@ -154,10 +159,12 @@ void ControlSocket::set_up(Role role, const Deadlines& deadlines) {
   socket_.set(zmq::sockopt::tcp_keepalive_idle, kKeepaliveIdleSeconds);
   socket_.set(zmq::sockopt::tcp_keepalive_intvl, kKeepaliveIntervalSeconds);
   socket_.set(zmq::sockopt::tcp_keepalive_cnt, kKeepaliveProbes);
-  socket_.set(zmq::sockopt::maxmsgsize, kLargestMessageBytes);
+  socket_.set(zmq::sockopt::maxmsgsize,
+              role == Role::kCoordinator ? kLargestOfSiteBytes : kLargestToSiteBytes);
   socket_.set(zmq::sockopt::handshake_ivl, milliseconds(deadlines.connect_seconds));
   if (role == Role::kCoordinator) {
     socket_.set(zmq::sockopt::plain_server, true);
+    socket_.set(zmq::sockopt::rcvhwm, kMostWaitingMessages);
     // Messages to sites that are leaving are still delivered. A site that reconnects keeps its id.
     socket_.set(zmq::sockopt::linger, milliseconds(deadlines.leave_seconds));
     // Without it a second connection with a known id would be refused, and a site could not come

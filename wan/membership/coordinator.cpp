@@ -5,7 +5,9 @@
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "trainer/base/error.h"
@@ -18,6 +20,14 @@ namespace {
 // A refusal quotes the refused text, which may be megabytes from a stranger.
 constexpr std::size_t kMostOfRefusal = 500;
 constexpr int kMostMessages = 100;  // that are answered together
+// The most that is read of a connection before it is known to be a site's: a registration. It has
+// the site's copy of the run, and of a member's run all profiles too, so it grows with the sites.
+constexpr std::size_t kMostOfStranger = 64 * 1024, kMostOfStrangerPerSite = 16 * 1024;
+// Connections that have their turn although the time is up: far more than a run has sites, and soon
+// done even if all are strangers'.
+constexpr std::size_t kMostTurns = 1000;
+// Of what a site says in words, for the logs and records of the others.
+constexpr std::size_t kMostOfWords = 1000;
 
 }  // namespace
 
@@ -120,24 +130,31 @@ void Coordinator::run() {
 }
 
 // Messages are handled before the check for silence. Heartbeats that wait in the socket must not
-// count as missing after a pause of this process. But a flood must not stop the clock: connections
-// take turns, so each site has been heard when the time is up. The answers to many messages need
-// one write of the journal.
+// count as missing after a pause of this process, nor while strangers take its time. But a flood
+// must not stop the clock. Connections take turns: when one comes again, all that have sent
+// something have been heard, and the time may be up. Silence is then judged as of the begin,
+// however long their turns took. The answers to many messages need one write of the journal.
 void Coordinator::serve() {
+  const double begin_unix_seconds = clock_.unix_seconds();
   const double end_seconds = clock_.now_seconds() + tick_seconds_;
-  bool goes_on = true;
+  std::set<std::string> heard;
+  bool goes_on = true, all_had_turns = false;
   while (goes_on) {
     std::vector<Outgoing> answers;
     for (int i = 0; i < kMostMessages && goes_on; ++i) {
       const auto received = socket_.receive();
-      if (received) handle(*received, answers);
-      goes_on = received && clock_.now_seconds() < end_seconds;
+      if (received) {
+        const bool is_new = heard.insert(received->frames.front()).second;
+        all_had_turns |= !is_new || heard.size() == kMostTurns;
+        handle(*received, answers);
+      }
+      goes_on = received && (!all_had_turns || clock_.now_seconds() < end_seconds);
     }
     answer(answers);
     if (goes_on) socket_.wait(0);  // new connections do not wait for the end of a flood either
   }
   note_broken();
-  answer(roster_->tick(clock_.unix_seconds()));
+  answer(roster_->tick(begin_unix_seconds));
   // New processes go on from their checkpoints.
   if (roster_->is_abandoned()) {
     forget_run("no site's process has come back to the run; a new run begins");
@@ -184,6 +201,15 @@ void require_own_name(const SiteMessage& message, const std::string& site) {
                                 registration->site, site));
 }
 
+// The other sites get these words with their news of the site.
+void make_plain(SiteMessage& message) {
+  if (auto* leave = std::get_if<LeaveMessage>(&message)) {
+    leave->message = one_line(leave->message, kMostOfWords);
+  } else if (auto* heartbeat = std::get_if<HeartbeatMessage>(&message)) {
+    heartbeat->activity = one_line(heartbeat->activity, kMostOfWords);
+  }
+}
+
 }  // namespace
 
 // A stranger's message must not disturb the run. Bytes that are no message are dropped; a wrong
@@ -197,10 +223,27 @@ void Coordinator::handle(const ControlSocket::Received& received, std::vector<Ou
     return;
   }
   const std::string& connection = frames[0];
+  // Before it is parsed, which takes many times the memory. With keys its name is known before.
+  const auto most = kMostOfStranger + kMostOfStrangerPerSite * run_.sites.size();
+  if (frames[1].size() > most && !knows_visitors_ && roster_->site_at(connection).empty()) {
+    strangers_.warn("dropped a message",
+                    fmt::format("it has {} bytes, and its sender is no site of "
+                                "the run yet, which sends {} at most",
+                                frames[1].size(), most));
+    socket_.note_strange_message();
+    return;
+  }
   try {
-    const auto message = decode_site_message(frames[1]);
+    auto message = decode_site_message(frames[1]);
+    make_plain(message);
     if (knows_visitors_) require_own_name(message, received.site);
     const auto more = roster_->receive(connection, message, clock_.unix_seconds());
+    if (std::ranges::any_of(more, [&](const Outgoing& answer) {
+          return answer.connection == connection &&
+                 std::holds_alternative<RefusedMessage>(answer.message);
+        })) {
+      socket_.note_strange_message();
+    }
     answers.insert(answers.end(), more.begin(), more.end());
     if (const auto* records = std::get_if<RecordsMessage>(&message)) {
       if (const auto site = roster_->site_at(connection); !site.empty()) {

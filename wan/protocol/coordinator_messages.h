@@ -208,7 +208,7 @@ struct UnwantedMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("token", token, "of the offer", kRequired);
+    visit("token", token, "of the offer", kToken);
     visit("round", round, "of the offer", required(in_range(0, kMostCount)));
   }
 };
@@ -224,7 +224,7 @@ struct HandoverMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("token", token, "of the fetch", kRequired);
+    visit("token", token, "of the fetch", kToken);
     visit("donor", donor, "the member that sends the state", kRequired);
     visit("round", round, "the round after which it is the state", required(at_least(1)));
     visit("theta_hash", theta_hash, "checksum of all of theta_global, as the members voted",

@@ -26,6 +26,10 @@ inline constexpr double kMostCount = 1e15;
 // is a count still.
 inline constexpr double kMostTerm = 1e12;
 
+// Of a transfer's token: it is sent to whatever address its message names, where any other text
+// could be a command to some server.
+inline constexpr Rules kToken = required(hexadecimal(32));
+
 // Identifies a sync of a run: of one fragment of the model, in one outer round. Syncs follow each
 // other fragment by fragment, round by round.
 struct SyncId {
@@ -174,7 +178,7 @@ struct FetchMessage {
     visit("ip", ip, "IP address at which the newcomer waits for the donor");
     visit("port", port, "its TCP port; 0: the newcomer cannot be connected to, and connects itself",
           required(in_range(0, 65535)));
-    visit("token", token, "what the donor says first; another one at each request", kRequired);
+    visit("token", token, "what the donor says first; another one at each request", kToken);
   }
   bool operator==(const FetchMessage&) const = default;
 };
@@ -335,7 +339,7 @@ struct OfferMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("token", token, "of the newcomer's fetch", kRequired);
+    visit("token", token, "of the newcomer's fetch", kToken);
     visit("round", round, "the newest round whose syncs the state has",
           required(in_range(0, kMostCount)));
     visit("seconds", seconds, "how long the transfer takes by the donor's figures; 0: it has none",

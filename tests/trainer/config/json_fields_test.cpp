@@ -27,6 +27,15 @@ struct Inner {
   }
 };
 
+struct Ticket {
+  std::string token;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("token", token, "a token", hexadecimal(4));
+  }
+};
+
 struct Everything {
   bool flag = true;
   int64_t count = 7;
@@ -135,6 +144,18 @@ TEST_CASE("a value of the wrong type is refused with its path and value") {
   CHECK(refusal("nested", "[]") == "f.json: nested: must be an object");
   CHECK(refusal("extra", "3") == "f.json: extra: must be an object");
   CHECK_THROWS_WITH(read("[]"), "f.json: (top): must be an object");
+}
+
+TEST_CASE("a text that must be hexadecimal is refused if it is not, or has another length") {
+  const auto read_ticket = [](const std::string& token) {
+    return read_json<Ticket>(Json::parse("{\"token\":" + token + "}"), "f.json").token;
+  };
+  CHECK(read_ticket("\"09af\"") == "09af");
+  for (const char* token : {"\"\"", "\"09AF\"", "\"09a\"", "\"09af0\"", "\"9af\\n\"", "\" 9af\""}) {
+    CHECK_THROWS_WITH(
+        read_ticket(token),
+        fmt::format("f.json: token: is {}; must be 4 lower-case hexadecimal digits", token));
+  }
 }
 
 TEST_CASE("a value out of range is refused with the range") {

@@ -65,6 +65,48 @@ TEST_CASE("text that is not JSON is refused in printable words that are short") 
   }
 }
 
+// The parser's own builder is the judge. It keeps members in their order, or sorted, by the type.
+TEST_CASE("what is read is what the parser's own builder reads") {
+  const auto check = [](const auto& none, const std::string& text) {
+    using AnyJson = std::decay_t<decltype(none)>;
+    const auto read = parse_strictly<AnyJson>(text);
+    const auto expected = AnyJson::parse(text);
+    CAPTURE(text);
+    CHECK(read == expected);
+    CHECK(read.dump() == expected.dump());
+  };
+  for (const std::string text :
+       {"null", "true", "-1", "18446744073709551615", "-9223372036854775808", "1e308", "-0.0",
+        R"("a\u00e9\n")", "[]", "{}", "[[],{},[{}]]",
+        R"({"b":1,"a":[1,"x",{"c":null,"":2.5}],"aa":{}})",
+        R"([{"a":1},{"a":2},{"a":{"a":{"a":[0]}}}])", " [ 1 , 2 ] "}) {
+    check(Json(), text);
+    check(nlohmann::json(), text);
+  }
+}
+
+TEST_CASE("two members of one name are refused, whatever is between them") {
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += fmt::format(R"("m{}":{{"a":1}},)", i * 7919 % 1000);
+  for (const auto& text :
+       {std::string(R"({"a":1,"a":1})"), std::string(R"([{"":{}, "":[]}])"),
+        std::string(R"({"b":{"c":1,"d":{"a":2},"c":3}})"), "{" + many + R"("m500":1})"}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH(parse_strictly<Json>(text), Contains("stands twice"));
+    CHECK_THROWS_WITH(parse_strictly<nlohmann::json>(text), Contains("stands twice"));
+  }
+  CHECK_NOTHROW(parse_strictly<Json>("{" + many + R"("m":1})"));
+}
+
+TEST_CASE("text that need not be JSON is nothing, and JSON beyond a limit is refused by name") {
+  CHECK(parse_if_json("a word", "it") == std::nullopt);
+  CHECK(parse_if_json("1e999", "it") == std::nullopt);
+  CHECK(parse_if_json("[1]", "it") == Json::array({1}));
+  CHECK(parse_if_json("null", "it") == Json());
+  CHECK_THROWS_WITH(parse_if_json(R"({"a":1,"a":1})", "it"), "it: member 'a' stands twice");
+  CHECK_THROWS_WITH(parse_if_json("[[1]]", "it", {.depth = 1}), StartsWith("it: byte 1: "));
+}
+
 TEST_CASE("text of others that does not fit is refused as data, with its name and the place") {
   CHECK_THAT(refusal_of(""), StartsWith("the message is not JSON at byte 1"));
   CHECK_THAT(refusal_of(R"({"name": "a")"), StartsWith("the message is not JSON at byte "));

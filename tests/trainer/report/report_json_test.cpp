@@ -22,7 +22,7 @@ TEST_CASE("the JSON report has the members of the contract in their order") {
   run.write(folder.path());
   const auto json = report_json(build_report(folder.path()));
   CHECK(names_of(json) == std::vector<std::string>{"rounds", "sites", "final_loss",
-                                                   "training_losses", "validations",
+                                                   "training_losses", "validations", "unreadable",
                                                    "wan_bytes_sent", "noise_scales", "sync_changes",
                                                    "views", "presence"});
   REQUIRE(json["sites"].size() == 4);

@@ -35,7 +35,7 @@ std::vector<Event> one_of_each() {
           ViewEvent{4, 3, {"node1", "node2", "node3"}, std::nullopt, "node3", std::nullopt},
           EvaluationEvent{3, 1234.5, 99, 42},
           CheckpointEvent{3, 2, "round-00003", 4096},
-          EndEvent{Outcome::kPeerLost, "node3 is silent\nsince 5 s"}};
+          EndEvent{Outcome::kPeerLost, "node3 is \"silent\" since 5 s"}};
 }
 
 std::string line_of(const Event& event) {
@@ -90,6 +90,33 @@ TEST_CASE("what is no record is refused with file and line") {
     CHECK_THROWS_WITH(parse_record(line, "run/events.jsonl", 12),
                       Catch::StartsWith("run/events.jsonl:12: "));
     CHECK_THROWS_AS(parse_record(line, "run/events.jsonl", 12), DataError);
+  }
+}
+
+// A coordinator keeps records of all sites, and reports print them.
+TEST_CASE("the texts of a record are lines that a terminal only shows") {
+  RunEvent run;
+  run.version = "1";
+  run.sequence_length = run.rounds = 1;
+  run.run = "a\x1b]0;owned\x07";
+  run.sites = run.devices = {"b\xc2\x9b[2J"};
+  const auto line = to_record({1, "node1", run}).dump();
+  const auto read = parse_record(line, "f", 1);
+  CHECK(std::get<RunEvent>(read.event).run == "a\\x1b]0;owned\\x07");
+  CHECK(std::get<RunEvent>(read.event).devices.front() == "b\\xc2\\x9b[2J");
+  const auto end =
+      parse_record(to_record({1, "node1", EndEvent{Outcome::kFailed, "one\ntwo"}}).dump(), "f", 1);
+  CHECK(std::get<EndEvent>(end.event).message == "one two");
+  // What is refused is quoted.
+  for (const std::string& wrong :
+       {std::string(R"({"event":"e\u001b","time":1,"site":"a"})"),
+        std::string(R"({"event":"checkpoint","time":1,"site":"a","\u001b[2J":1})")}) {
+    try {
+      parse_record(wrong, "f", 1);
+      FAIL("it is taken");
+    } catch (const DataError& error) {
+      CHECK(std::string(error.what()).find('\x1b') == std::string::npos);
+    }
   }
 }
 

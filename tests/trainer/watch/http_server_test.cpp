@@ -111,6 +111,28 @@ TEST_CASE("every reader of a stream gets the events and a late one the newest") 
   }
 }
 
+// Those who held as many connections as there may be kept all others out for as long as they liked.
+TEST_CASE("connections beyond the limit take the place of one that has not asked, or of a stream") {
+  HttpServer server(kAnyPort, echo, {.connections = 8});
+  const std::string stream = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  std::vector<wan::Socket> streams;
+  for (int i = 0; i < 8; ++i) {
+    streams.push_back(send_to(server.address(), stream));
+    receive_from(streams.back(), "data: 0\n\n");
+  }
+  // Streams of others, then connections without a request, and each time an honest reader.
+  for (int i = 0; i < 3; ++i) CHECK(body_of(get(server.address(), "/x")) == "/x|||");
+  std::vector<wan::Socket> silent;
+  for (int i = 0; i < 40; ++i) {
+    silent.push_back(send_to(server.address(), "GET / HTTP/1.1\r\nA"));
+    CHECK(body_of(get(server.address(), "/x")) == "/x|||");
+  }
+  // The oldest streams have ended, the newest one goes on.
+  receive_from(streams.front(), "never");
+  server.publish(sent_event("a", "1"));
+  CHECK_THAT(receive_from(streams.back(), "data: 1\n\n"), Catch::Contains("data: 1\n\n"));
+}
+
 TEST_CASE("a server ends also while streams wait for news") {
   std::vector<wan::Socket> readers;
   {

@@ -3,6 +3,9 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <random>
 #include <stop_token>
 #include <thread>
@@ -224,12 +227,78 @@ TEST_CASE("a flood of messages stops neither the run nor the coordinator's clock
   CHECK_THAT(coordinator.failure(), Catch::StartsWith("site s0: silent for"));
 }
 
+TEST_CASE("what a site says on leaving reaches the others as one short line") {
+  Party party(2, patient_deadlines(), 2);
+  party.members[1]->leave(Outcome::kFailed, "\x1b]0;owned\x07\n" + std::string(300'000, 'x'));
+  while (party.coordinator->failure().empty()) party.coordinator->wait_until_over(0.01);
+  const auto failure = party.coordinator->failure();
+  CHECK_THAT(failure, Catch::Contains("failed: \\x1b]0;owned\\x07 xxx"));
+  CHECK(failure.size() < 1100);
+}
+
+// Stands for a machine on which each message takes long.
+class SlowClock : public RealClock {
+ public:
+  double unix_seconds() const override {
+    ++calls;
+    if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    return RealClock::unix_seconds();
+  }
+  mutable std::atomic<int> calls = 0;
+  std::atomic<bool> is_slow = true;
+};
+
+// After half a heartbeat it looked for silent sites, though not every connection had had its turn.
+TEST_CASE("a site is not silent while its messages wait behind those of many others") {
+  RealClock clock;
+  SlowClock slow;
+  auto deadlines = quick_deadlines();
+  deadlines.coordinator_lost_after_seconds = 60;
+  Coordinator coordinator(kAnyPort, served(1, deadlines), deadlines, slow);
+  Member member(coordinator.endpoint(), "s0", deadlines, clock);
+  member.join({});
+  {
+    // A turn of all takes longer than the time after which a silent site is lost.
+    std::vector<std::unique_ptr<Flood>> floods;
+    for (int i = 0; i < 10; ++i) {
+      floods.push_back(std::make_unique<Flood>(coordinator.endpoint(), encode(HeartbeatMessage{})));
+    }
+    const int before = slow.calls;
+    while (slow.calls < before + 100) CHECK_FALSE(coordinator.wait_until_over(0.1));
+    slow.is_slow = false;
+  }
+  CHECK(coordinator.failure().empty());
+  CHECK_FALSE(member.has_failed());
+  member.leave(Outcome::kDone, "");
+  CHECK(coordinator.wait_until_over(60));
+}
+
+TEST_CASE("a site of the run may send what a stranger may not") {
+  RealClock clock;
+  Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
+  Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
+  member.join({});
+  const std::string value(300'000, 'x');
+  member.put("a", value);
+  CHECK(member.get("a") == value);
+  member.leave(Outcome::kDone, "");
+  CHECK(coordinator.wait_until_over(10));
+}
+
+std::string registration_of(const std::string& site) {
+  RegisterMessage request;
+  request.site = site;
+  return encode(request);
+}
+
 TEST_CASE("a connection that brings what is no message is closed, and others are not") {
   RealClock clock;
   Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
   Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
   member.join({});
-  for (const std::string message : {"garbage", R"({"protocol": 16, "type": "put"})"}) {
+  for (const std::string& message :
+       {std::string("garbage"), std::string(R"({"protocol": 16, "type": "put"})"),
+        registration_of("a site of another run"), registration_of(std::string(200'000, 'x'))}) {
     // Speaks ZeroMQ, does not connect again, and tells of the end of its connection.
     zmq::context_t context;
     zmq::socket_t socket(context, zmq::socket_type::dealer);

@@ -8,7 +8,7 @@ namespace farstep::wan {
 namespace {
 
 DonateMessage request_of(const std::string& site, int64_t round) {
-  return {round, {site, {"10.0.0.1", 4000, site + "/" + std::to_string(round)}, "s0"}, 0};
+  return {round, {site, {"10.0.0.1", 4000, fmt::format("{:032x}", round)}, "s0"}, 0};
 }
 
 // Returns when the member has taken all that was sent to it before.
@@ -35,21 +35,23 @@ TEST_CASE("a member keeps requests for a state until it has that state") {
   CHECK(puppet.member.take_state_requests(4).empty());
 }
 
+const std::string kSomeToken = "0123456789abcdef0123456789abcdef";
+
 TEST_CASE("a donor sends a state only to a newcomer that still wants it") {
   struct Row {
     std::vector<CoordinatorMessage> answers;
     bool is_wanted;
   };
   const std::vector<Row> table = {
-      {{StoredMessage{"token"}}, true},
-      {{UnwantedMessage{"token", 3}}, false},
-      {{UnwantedMessage{"token", 2}, StoredMessage{"token"}},
+      {{StoredMessage{kSomeToken}}, true},
+      {{UnwantedMessage{kSomeToken, 3}}, false},
+      {{UnwantedMessage{kSomeToken, 2}, StoredMessage{kSomeToken}},
        true},  // the first is of an older one
   };
   for (const auto& row : table) {
     Puppet puppet(0);
     auto offered = std::async(std::launch::async, [&] {
-      return puppet.member.offer_state({.token = "token", .round = 3}, {});
+      return puppet.member.offer_state({.token = kSomeToken, .round = 3}, {});
     });
     CHECK(puppet.next<OfferMessage>().round == 3);
     for (const auto& answer : row.answers) puppet.send(answer);

@@ -19,6 +19,8 @@ void for_each_message(Check check) {
   }
 }
 
+const std::string kSomeToken = "0123456789abcdef0123456789abcdef";
+
 TEST_CASE("messages of a site come back as they were sent") {
   RegisterMessage request;
   request.site = "paris";
@@ -30,10 +32,10 @@ TEST_CASE("messages of a site come back as they were sent") {
   const std::vector<SiteMessage> messages = {
       request,
       SuspectMessage{1, "b"},
-      OfferMessage{"0123", 4, 12.5, "tcp://10.0.0.1:4000"},
+      OfferMessage{kSomeToken, 4, 12.5, "tcp://10.0.0.1:4000"},
       PutMessage{"mesh/0/1", "00ff"},
       GetMessage{"mesh/0/1"},
-      FetchMessage{"10.0.0.1", 4000, "0123"},
+      FetchMessage{"10.0.0.1", 4000, kSomeToken},
       HeartbeatMessage{1.5, 2, 3, "training", 4, 5},
       ArriveMessage{1, 2, 3, {{100, 4, 409600}, {120, 4, 2, 0.1, 0.3}}, "0123456789abcdef"},
       VoteMessage{1, 2, 3, "0123456789abcdef"},
@@ -73,11 +75,11 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
          3,
          {{{1, 2, 3}, {4, 5, 6, 0.5}}, {{7, 8, 9}, {}, 2}},
          {"a", "b"},
-         {{"c", {"10.0.0.1", 4000, "0123"}, "a"}}},
+         {{"c", {"10.0.0.1", 4000, kSomeToken}, "a"}}},
       CommittedMessage{1, 2, 3},
-      DonateMessage{4, {"c", {"10.0.0.1", 4000, "0123"}, "a"}, 12.5},
-      UnwantedMessage{"0123", 4},
-      HandoverMessage{"0123", "a", 2, "0123456789abcdef", "tcp://10.0.0.1:4000"},
+      DonateMessage{4, {"c", {"10.0.0.1", 4000, kSomeToken}, "a"}, 12.5},
+      UnwantedMessage{kSomeToken, 4},
+      HandoverMessage{kSomeToken, "a", 2, "0123456789abcdef", "tcp://10.0.0.1:4000"},
       LateMessage{3, 0},
       ViewMessage{2, {"a", "c"}, "b", "silent", 2, "", 4, 1, 5},
       PeerLostMessage{"b", "silent", 5},
@@ -92,6 +94,28 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
     const auto back = decode_coordinator_message(frame);
     CHECK(back.index() == message.index());
     CHECK(encode(back) == frame);
+  }
+}
+
+// It went to the address that the message names: to a server there it was a command.
+TEST_CASE("a token is so many hexadecimal digits and nothing else") {
+  const auto upper = "ABCDEF" + kSomeToken.substr(6);
+  for (const std::string& token :
+       {std::string("GET / HTTP/1.1\r\nHost: internal\r\n\r\n"), std::string(), upper,
+        kSomeToken.substr(1), kSomeToken + "0", kSomeToken.substr(1) + "\n"}) {
+    CAPTURE(token);
+    const Newcomer newcomer{"c", {"10.0.0.1", 4000, token}, "a"};
+    for (const SiteMessage& message :
+         {SiteMessage(newcomer.request), SiteMessage(OfferMessage{token, 4})}) {
+      CHECK_THROWS_WITH(decode_site_message(encode(message)), Catch::Contains("token: "));
+    }
+    for (const CoordinatorMessage& message :
+         {CoordinatorMessage(DonateMessage{4, newcomer, 0}),
+          CoordinatorMessage(Go{.contributions = {}, .newcomers = {newcomer}}),
+          CoordinatorMessage(HandoverMessage{token, "a", 2, "00", ""}),
+          CoordinatorMessage(UnwantedMessage{token, 4})}) {
+      CHECK_THROWS_WITH(decode_coordinator_message(encode(message)), Catch::Contains("token: "));
+    }
   }
 }
 

@@ -1,18 +1,47 @@
 #include "trainer/base/system/log.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/base/system/printable.h"
 
 namespace farstep {
 
 namespace {
+
+// What a line says, as a flag of spdlog's patterns. A text of others may be in any line, so control
+// characters are not obeyed, a line end begins no line that looks like one of the log, and a text
+// of megabytes fills no disk.
+class SafeText : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
+              spdlog::memory_buf_t& into) override {
+    constexpr std::size_t kMostBytes = 16 * 1024;
+    const std::string_view text(message.payload.data(), message.payload.size());
+    auto lines = safe_lines(text.substr(0, kMostBytes), "    ");
+    if (text.size() > kMostBytes)
+      lines += fmt::format("... and {} bytes", text.size() - kMostBytes);
+    into.append(lines.data(), lines.data() + lines.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<SafeText>();
+  }
+};
+
+// Returns how lines look: `begin`, a pattern of spdlog, and then their text.
+std::unique_ptr<spdlog::formatter> lines_of(const std::string& begin) {
+  auto lines = std::make_unique<spdlog::pattern_formatter>();
+  lines->add_flag<SafeText>('*').set_pattern(begin + "%*");
+  return lines;
+}
 
 // Standard error, which a progress bar may share with the log.
 class ConsoleSink : public spdlog::sinks::stderr_color_sink_mt {
@@ -48,7 +77,7 @@ void set_up_log(const std::string& label, const std::string& level) {
   logger->set_level(parsed);
   // With the date: runs take days.
   const std::string time = "%Y-%m-%d %H:%M:%S %^%l%$ ";
-  logger->set_pattern(time + (label.empty() ? "%v" : "[" + label + "] %v"));
+  logger->set_formatter(lines_of(label.empty() ? time : time + "[" + label + "] "));
   // A program that is killed must not lose the lines that say why.
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
@@ -58,7 +87,7 @@ void log_to_file(const std::filesystem::path& file) {
   try {
     // With milliseconds: a file is compared with those of other sites.
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string());
-    sink->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+    sink->set_formatter(lines_of("%Y-%m-%dT%H:%M:%S.%e %l "));
     auto& sinks = spdlog::default_logger()->sinks();
     sinks.resize(1);  // the terminal's
     sinks.push_back(std::move(sink));

@@ -1,5 +1,8 @@
 // Sets up the process's one logger (spdlog's default logger). The log goes to stderr, so that
 // stdout has results only. All other code includes <spdlog/spdlog.h>. Thread-safe after set-up.
+//
+// What a line quotes may be another's: control characters appear as \xNN, and what follows a line
+// end is indented.
 #pragma once
 
 #include <filesystem>

@@ -1,18 +1,119 @@
-// ASCII only: a terminal obeys control characters, and a cut within a character of UTF-8 would
-// leave bytes that are no text.
+// A terminal obeys control characters, and a cut within a character of UTF-8 would leave bytes that
+// are no text.
 #include "trainer/base/system/printable.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 namespace farstep {
 
+namespace {
+
+constexpr std::string_view kCut = "...";
+
+std::string as_hex(std::string_view bytes) {
+  std::string shown;
+  for (const char byte : bytes) {
+    shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+  }
+  return shown;
+}
+
+// Returns the bytes of the UTF-8 character at the begin of `text`; 0 if there is none.
+std::size_t character_bytes(std::string_view text) {
+  const auto byte = [text](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned first = byte(0), second = byte(1);
+  std::size_t bytes = 0;
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first < 0xe0) bytes = 2;
+  if (first >= 0xe0 && first < 0xf0) bytes = 3;
+  if (first >= 0xf0 && first < 0xf5) bytes = 4;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80) return 0;
+  }
+  // Longer than needed, half of a surrogate pair, or beyond the last character.
+  const bool is_wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+                        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
+  return is_wrong ? 0 : bytes;
+}
+
+// Whether the character may change what stands around it.
+bool is_control(std::string_view character) {
+  using Range = std::pair<std::string_view, std::string_view>;
+  // Controls, marks of direction, ends of lines and paragraphs, and what isolates or embeds. In
+  // UTF-8 characters have the order of their numbers.
+  static constexpr std::array<Range, 8> kControls{{{{"\0", 1}, "\x1f"},
+                                                   {"\x7f", "\xc2\x9f"},
+                                                   {"\u061c", "\u061c"},
+                                                   {"\u200e", "\u200f"},
+                                                   {"\u2028", "\u202e"},
+                                                   {"\u2066", "\u2069"},
+                                                   {"\ufeff", "\ufeff"},
+                                                   {"\U000e0001", "\U000e007f"}}};
+  return std::ranges::any_of(kControls, [character](const Range& range) {
+    return range.first <= character && character <= range.second;
+  });
+}
+
+// Calls `take` with each character or wrong byte, and whether it shows as it is; until it returns
+// false.
+template <typename Take>
+void each_character(std::string_view text, Take take) {
+  while (!text.empty()) {
+    const auto bytes = character_bytes(text);
+    const auto character = text.substr(0, std::max<std::size_t>(bytes, 1));
+    if (!take(character, bytes > 0 && !is_control(character))) return;
+    text.remove_prefix(character.size());
+  }
+}
+
+}  // namespace
+
+std::string one_line(std::string_view text, std::size_t most) {
+  std::string shown;
+  std::size_t last_fit = 0;  // where the mark of a cut fits behind
+  bool is_cut = false;
+  each_character(text, [&](std::string_view character, bool shows) {
+    if (shown.size() + kCut.size() <= most) last_fit = shown.size();
+    const auto next = shows               ? std::string(character)
+                      : character == "\n" ? std::string(" ")
+                                          : as_hex(character);
+    is_cut = next.size() > most - shown.size();
+    if (!is_cut) shown += next;
+    return !is_cut;
+  });
+  if (is_cut) shown.replace(last_fit, shown.npos, kCut.substr(0, most));
+  return shown;
+}
+
+std::string safe_lines(std::string_view text, std::string_view indent) {
+  std::string shown;
+  while (true) {
+    const auto end = text.find('\n');
+    shown += one_line(text.substr(0, end));
+    if (end == text.npos) return shown;
+    shown.append("\n").append(indent);
+    text.remove_prefix(end + 1);
+  }
+}
+
+bool is_one_line(std::string_view text) {
+  bool all_show = true;
+  each_character(text,
+                 [&](std::string_view /*character*/, bool shows) { return all_show = shows; });
+  return all_show;
+}
+
 std::string printable(std::string_view text, std::size_t most) {
-  constexpr std::string_view kCut = "...";
   std::string shown;
   for (const char character : text) {
     const bool is_plain = character >= ' ' && character <= '~';
-    const auto next = is_plain ? std::string(1, character)
-                               : fmt::format("\\x{:02x}", static_cast<unsigned char>(character));
+    const auto next = is_plain ? std::string(1, character) : as_hex({&character, 1});
     if (shown.size() + next.size() > most) return shown.substr(0, most - kCut.size()).append(kCut);
     shown += next;
   }

@@ -1,9 +1,8 @@
 #include "trainer/data/tokenizer/tokenizer_files.h"
 
-#include <nlohmann/json.hpp>
-
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
@@ -45,12 +44,13 @@ void copy_tokenizer(const fs::path& path, const fs::path& folder, const std::str
   if (!json || (files.size() == 1 && end_token.empty())) return;
   auto config = files.size() == 1 ? std::string("{}") : read_file(files[1]);
   if (!end_token.empty()) {
-    auto parsed = nlohmann::ordered_json::parse(config, nullptr, /*allow_exceptions=*/false);
-    if (!parsed.is_object()) {
+    // Its added tokens are an object of any size.
+    auto parsed = parse_if_json(config, files.back().string(), {.members = 10'000'000});
+    if (!parsed || !parsed->is_object()) {
       throw DataError(fmt::format("{}: not a JSON object", files[1].string()));
     }
-    parsed["eos_token"] = end_token;
-    config = parsed.dump(2) + "\n";
+    (*parsed)["eos_token"] = end_token;
+    config = parsed->dump(2) + "\n";
   }
   write_file_durably(folder / kTokenizerConfigFile, config);
 }

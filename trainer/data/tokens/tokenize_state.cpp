@@ -7,6 +7,7 @@
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
+#include "trainer/config/strict_json.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
 
 namespace farstep {
@@ -45,7 +46,7 @@ std::optional<TokenizeState> unfinished_state(const fs::path& folder, const Json
   if (fs::is_empty(folder)) return std::nullopt;
   const auto file = folder / kTokenizeStateFile;
   if (!fs::exists(file)) return anew("nothing was saved of it");
-  const auto json = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  const auto json = parse_if_json(read_file(file), file.string()).value_or(nullptr);
   // Before the fields are read: another version may have others.
   if (!json.is_object() || !json.contains("work")) {
     return anew(fmt::format("{} cannot be read", file.filename().string()));

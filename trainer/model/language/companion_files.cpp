@@ -23,6 +23,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kAddedTokensFile = "added_tokens.json";  // of `transformers`
 constexpr const char* kTokenizerClass = "tokenizer_class";
 constexpr const char* kLlamaTokenizer = "LlamaTokenizer";
+// A vocabulary is an object or an array of any size.
+constexpr JsonLimits kLimits{.members = 10'000'000};
 
 bool have_one_vocabulary(const std::vector<NamedText>& some, const std::vector<NamedText>& others) {
   return std::ranges::any_of(some, [&](const NamedText& file) {
@@ -56,13 +58,13 @@ NamedText config_of_sentencepiece(const fs::path& data) {
 // LLaMA's class converts a model by itself, as one of byte pairs. The general one takes the
 // tokenizer.json as it is.
 void name_general_class(std::string& config_text) {
-  auto config = Json::parse(config_text, nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object() || !config.contains(kTokenizerClass) ||
-      config[kTokenizerClass] != kLlamaTokenizer) {
+  auto config = parse_if_json(config_text, std::string(kTokenizerConfigFile), kLimits);
+  if (!config || !config->is_object() || !config->contains(kTokenizerClass) ||
+      config->at(kTokenizerClass) != kLlamaTokenizer) {
     return;
   }
-  config[kTokenizerClass] = "PreTrainedTokenizerFast";
-  config_text = config.dump(2) + "\n";
+  config->at(kTokenizerClass) = "PreTrainedTokenizerFast";
+  config_text = config->dump(2) + "\n";
 }
 
 bool is_unigram(const std::string& model) {
@@ -74,8 +76,6 @@ bool is_unigram(const std::string& model) {
 class TokenizerJson {
  public:
   explicit TokenizerJson(const fs::path& file) : file_(file) {
-    // Its vocabulary is an object or an array of any size.
-    constexpr JsonLimits kLimits{.members = 10'000'000};
     try {
       json_ = parse_strictly<nlohmann::json>(read_file(file), kLimits);
     } catch (const DataError& error) {

@@ -7,7 +7,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
-#include "trainer/config/json_fields.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
@@ -17,7 +17,7 @@ namespace {
 class QuestionReader {
  public:
   QuestionReader(const std::string& line, std::string place) : place_(std::move(place)) {
-    json_ = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    json_ = parse_if_json(line, place_ + "the object").value_or(nullptr);
     if (!json_.is_object()) fail("is no JSON object");
   }
 

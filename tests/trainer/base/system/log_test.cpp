@@ -35,6 +35,31 @@ TEST_CASE("the log goes to the newest file alone") {
   CHECK_THAT(read_file(folder / "second"), Contains("for the second"));
 }
 
+// A site's message on leaving stood in the log of the others with its escapes, and began a line.
+TEST_CASE("a text of others cannot pass for a line of the log, nor steer a terminal") {
+  const TemporaryFolder folder;
+  const auto before = spdlog::default_logger();
+  set_up_log("north", "error");
+  log_to_file(folder / "log");
+  spdlog::error("it left: {}", "\x1b]0;owned\x07\n2026-01-01T00:00:00.000 info all is well\r");
+  spdlog::set_default_logger(before);
+  CHECK_THAT(read_file(folder / "log"),
+             Catch::EndsWith("error it left: \\x1b]0;owned\\x07\n"
+                             "    2026-01-01T00:00:00.000 info all is well\\x0d\n"));
+}
+
+TEST_CASE("a text of megabytes is cut in the log") {
+  const TemporaryFolder folder;
+  const auto before = spdlog::default_logger();
+  set_up_log("", "error");
+  log_to_file(folder / "log");
+  spdlog::error("it left: {}", std::string(300'000, 'x'));
+  spdlog::set_default_logger(before);
+  const auto text = read_file(folder / "log");
+  CHECK(text.size() < 17'000);
+  CHECK_THAT(text, Contains("xxx... and 283625 bytes\n"));
+}
+
 TEST_CASE("an unknown level is a ConfigError and a log without a place a DataError") {
   const auto before = spdlog::default_logger();
   CHECK_THROWS_WITH(set_up_log("", "loud"), Contains("'loud' is not one of trace"));
