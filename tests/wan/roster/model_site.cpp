@@ -144,7 +144,7 @@ void ModelSite::fetch() {
   attends_ = true;
   state_.reset();
   handover_.reset();
-  token_ = fmt::format("{}/{}", connection_, ++num_fetches_);
+  token_ = fmt::format("{:016x}{:016x}", std::hash<std::string>{}(connection_), ++num_fetches_);
   ask(Stage::kFetching, FetchMessage{"10.0.0.1", 4000, token_});
 }
 

@@ -17,8 +17,9 @@ inline Table without_c(int64_t fragments = 1) {
 }
 
 // Of c's new process, and of the member that has the state after round 1 for it.
-inline const FetchMessage kFetch{"10.0.0.3", 4000, "token"};
-inline const OfferMessage kOffer{"token", 1, 0, "tcp://10.0.0.2:4000"};
+inline const std::string kSomeToken = "0123456789abcdef0123456789abcdef";
+inline const FetchMessage kFetch{"10.0.0.3", 4000, kSomeToken};
+inline const OfferMessage kOffer{kSomeToken, 1, 0, "tcp://10.0.0.2:4000"};
 
 inline ArriveMessage arrival_with(double uplink_bits_per_second, int64_t round,
                                   int64_t fragment = 0, int64_t fragments = 1) {

@@ -62,17 +62,17 @@ TEST_CASE("a donor that keeps silent costs nobody time, and the state after the 
   CHECK(std::get<Go>(started.front().message).newcomers ==
         std::vector<Newcomer>{{"c", kFetch, "b"}});
   // Its offer comes too late: the sync changes the state.
-  CHECK(only<UnwantedMessage>(table.receive("b", kOffer)).token == "token");
+  CHECK(only<UnwantedMessage>(table.receive("b", kOffer)).token == kSomeToken);
   for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(2));
-  CHECK(only<UnwantedMessage>(table.receive("b", kOffer)).token == "token");
-  const auto offered = table.receive("b", OfferMessage{"token", 2});
+  CHECK(only<UnwantedMessage>(table.receive("b", kOffer)).token == kSomeToken);
+  const auto offered = table.receive("b", OfferMessage{kSomeToken, 2});
   CHECK(std::get<HandoverMessage>(offered.back().message).round == 2);
 }
 
 TEST_CASE("all wait for a state that is on its way in mid-round as long as its donor expects") {
   for (const double seconds : {0.0, 4.0}) {
     auto table = asked();
-    table.receive("b", OfferMessage{"token", 1, seconds});
+    table.receive("b", OfferMessage{kSomeToken, 1, seconds});
     table.receive("a", arrival_with(1e6, 2));
     const auto last = table.receive("b", arrival_with(9e6, 2));
     CHECK(receivers<Go>(last).size() == (seconds == 0 ? 2 : 0));

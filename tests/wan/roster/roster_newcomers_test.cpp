@@ -26,9 +26,9 @@ TEST_CASE("a newcomer gets the state after a round, and is a member from the nex
   table.receive("b", ballot_of(1));
   // The donor may apply the sync later. Nobody else can offer the state, nor another one.
   CHECK(table.receive("c2", kFetch).empty());
-  CHECK(only<UnwantedMessage>(table.receive("a", kOffer)).token == "token");
+  CHECK(only<UnwantedMessage>(table.receive("a", kOffer)).token == kSomeToken);
   CHECK(only<UnwantedMessage>(table.receive("b", OfferMessage{"another", 1})).round == 1);
-  CHECK(only<UnwantedMessage>(table.receive("b", OfferMessage{"token", 2})).round == 2);
+  CHECK(only<UnwantedMessage>(table.receive("b", OfferMessage{kSomeToken, 2})).round == 2);
   const auto offered = table.receive("b", kOffer);
   CHECK(receivers<StoredMessage>(offered) == Names{"b"});
   CHECK(receivers<HandoverMessage>(offered) == Names{"c2"});
@@ -126,7 +126,7 @@ TEST_CASE("all wait for a newcomer as long as its donor expects the transfer to 
     for (const auto* site : {"a", "b"}) {
       CHECK(receivers<Go>(table.receive(site, arrival_with(0, 2))).empty());
     }
-    table.receive("a", OfferMessage{"token", 1, 4});
+    table.receive("a", OfferMessage{kSomeToken, 1, 4});
     CHECK(receivers<Go>(table.pass(5, {"a", "b", "c2"})).empty());
     if (comes) {
       CHECK(receivers<ViewMessage>(table.receive("c2", arrival_with(0, 2))).size() == 3);
@@ -152,7 +152,7 @@ TEST_CASE(
   CHECK(only<UnwantedMessage>(table.receive("a", kOffer)).round == 1);
   for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(2));
   CHECK(only<UnwantedMessage>(table.receive("a", kOffer)).round == 1);
-  CHECK(receivers<HandoverMessage>(table.receive("a", OfferMessage{"token", 2})) == Names{"c2"});
+  CHECK(receivers<HandoverMessage>(table.receive("a", OfferMessage{kSomeToken, 2})) == Names{"c2"});
 }
 
 TEST_CASE("only the last fragment of a round hands the state over") {
@@ -221,7 +221,7 @@ TEST_CASE("a donor that is lost before its offer is replaced by another one") {
   const auto go = std::get<Go>(table.receive("b", arrival(2, "aa", 3)).front().message);
   CHECK(go.newcomers == std::vector<Newcomer>{{"c", kFetch, "b"}});
   table.receive("b", ballot(2, "bb", 3));
-  CHECK(receivers<HandoverMessage>(table.receive("b", OfferMessage{"token", 2})) == Names{"c2"});
+  CHECK(receivers<HandoverMessage>(table.receive("b", OfferMessage{kSomeToken, 2})) == Names{"c2"});
 }
 
 TEST_CASE("a newcomer that holds another theta_global stops the run") {
