@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "trainer/base/checksum.h"
@@ -95,8 +96,11 @@ std::string text_of_token(const std::string& token, bool byte_fallback) {
 
 class JsonTokenizer : public Tokenizer {
  public:
-  JsonTokenizer(const nlohmann::json& json, const std::string& content, SpecialTokens specials)
-      : JsonTokenizer(JsonValue(json, ""), content, specials) {}
+  JsonTokenizer(const nlohmann::json& json, const std::filesystem::path& path,
+                const std::string& content, SpecialTokens specials)
+      : JsonTokenizer(JsonValue(json, ""), content, specials) {
+    path_ = path.string();
+  }
 
   // Returns the id of a token by its content.
   std::optional<int32_t> id_of(const std::string& token) const {
@@ -195,8 +199,17 @@ class JsonTokenizer : public Tokenizer {
   char32_t normal_before(std::string_view text, std::size_t place) const {
     const auto space = text.find_last_of(" \n", place - 1);
     const auto begin = space == text.npos ? 0 : space + 1;
-    const auto word = normalizer_(text.substr(begin, place - begin), false);
+    const auto word = normal_text(text.substr(begin, place - begin), false);
     return word.empty() ? U'\0' : character_at(word, character_before(word, word.size()));
+  }
+
+  // Normalises a text, whose fault is the file's.
+  std::string normal_text(std::string_view text, bool begins_text) const {
+    try {
+      return normalizer_(text, begins_text);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}: {}", path_, error.what()));
+    }
   }
 
   // Whether the places of cuts by bytes are in the normalised text too.
@@ -258,7 +271,7 @@ class JsonTokenizer : public Tokenizer {
       const bool is_first = part.text.data() == text.data();
       const auto normal = normalizer_.is_identity()
                               ? std::string()
-                              : normalizer_(part.text, begins_text || !is_first);
+                              : normal_text(part.text, begins_text || !is_first);
       const auto view = normalizer_.is_identity() ? part.text : std::string_view(normal);
       names_left += added_.split(view, true, normal_parts);
       for (const auto& normal_part : normal_parts) {
@@ -280,6 +293,7 @@ class JsonTokenizer : public Tokenizer {
     if (names_left > 0) names_left_ += names_left;
   }
 
+  std::string path_;
   TextNormalizer normalizer_;
   PreTokenizer pre_tokenizer_;
   AddedTokens added_;
@@ -342,6 +356,14 @@ void find_ends(const std::filesystem::path& path, const std::string& config_text
   tokenizer.set_ends(*id, begin ? tokenizer.id_of(*begin) : first_known(tokenizer, kUsualBegins));
 }
 
+// Of an exception of the library only that of broken JSON has the place.
+uint64_t place_of_fault(const std::string& content) {
+  std::istringstream read(content);
+  static_cast<void>(nlohmann::json::parse(read, nullptr, /*allow_exceptions=*/false));
+  read.clear();  // at the end there is no place otherwise
+  return static_cast<uint64_t>(read.tellg());
+}
+
 }  // namespace
 
 std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path& path,
@@ -349,11 +371,11 @@ std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path
                                                      const std::string& config,
                                                      const std::string& end_token,
                                                      SpecialTokens specials) {
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(content);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw DataError(path, error.byte, "the JSON is broken here: copy or make the file again");
+  const auto json = nlohmann::json::parse(content, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) {
+    throw DataError(path, place_of_fault(content),
+                    "the JSON is broken here, or a number is too large: copy or make the file "
+                    "again");
   }
   if (!json.contains("model")) {
     throw DataError(
@@ -361,7 +383,7 @@ std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path
   }
   std::unique_ptr<JsonTokenizer> tokenizer;
   try {
-    tokenizer = std::make_unique<JsonTokenizer>(json, content, specials);
+    tokenizer = std::make_unique<JsonTokenizer>(json, path, content, specials);
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", path.string(), error.what()));
   }

@@ -38,7 +38,8 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // Returns the ids of the text, without bos or eos. Invalid UTF-8 becomes U+FFFD. Throws DataError
-  // for a character that the tokenizer has no token for.
+  // for a character that the tokenizer has no token for, and where its normalizer makes far more of
+  // a text than any language needs.
   std::vector<int32_t> encode(std::string_view text) const;
   // Appends the ids of a part of a text; `begins_text`: it is the first part. If the text is cut at
   // places that may_cut() allows, the parts have the ids of the whole. Errors are encode()'s.

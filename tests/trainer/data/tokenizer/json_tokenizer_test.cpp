@@ -164,10 +164,27 @@ TEST_CASE("the end token is what the user says, or the file beside it, or a usua
   refuse(folder, file, "does not say which token ends a document");
 }
 
+TEST_CASE("a text of which a normalizer makes too much is refused with the file's name") {
+  TemporaryFolder folder;
+  auto file = small_file();
+  std::vector<FileJson> steps(40, replacement("String", "a", "aa"));
+  file["normalizer"] = sequence(steps);
+  write_file(folder / "tokenizer.json", file.dump());
+  const auto tokenizer = Tokenizer::load(folder.path());
+  CHECK(tokenizer->encode("the") == std::vector<int32_t>{501});
+  CHECK_THROWS_WITH(tokenizer->encode("that"),
+                    Catch::StartsWith((folder / "tokenizer.json").string() + ": normalizer: "));
+}
+
 TEST_CASE("a file that is broken or not supported is refused with its name and place") {
   TemporaryFolder folder;
   write_file(folder / "tokenizer.json", "{\"model\": ");
-  CHECK_THROWS_WITH(Tokenizer::load(folder.path()), Catch::Contains("tokenizer.json: byte "));
+  CHECK_THROWS_WITH(Tokenizer::load(folder.path()), Catch::Contains("tokenizer.json: byte 10:"));
+  for (const std::string number : {"1e400", "-1e400", "[1, 1e999]"}) {
+    write_file(folder / "tokenizer.json", R"({"model": {"vocab": )" + number + "}}");
+    CHECK_THROWS_WITH(Tokenizer::load(folder.path()),
+                      Catch::Contains("tokenizer.json: byte ") && Catch::Contains("too large"));
+  }
   refuse(folder, {{"version", "1.0"}}, "no member \"model\"");
   auto file = small_file();
   file["model"]["type"] = "WordPiece";
