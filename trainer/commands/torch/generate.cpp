@@ -11,6 +11,7 @@
 #include "trainer/base/clock.h"
 #include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/commands/program.h"
 #include "trainer/commands/torch/model_options.h"
 #include "trainer/commands/torch/torch_command.h"
 #include "trainer/data/tokenizer/tokenizer.h"
@@ -74,7 +75,7 @@ class Writer {
                       ids, options_.stop);
     const auto print = [](const std::string& piece) {
       fmt::print("{}", piece);
-      std::fflush(stdout);
+      flush_output();
     };
     const double start = clock_.now_seconds();
     double first = start;
@@ -129,7 +130,7 @@ class Writer {
 // A line of a terminal is a text of its own.
 void converse(Writer& writer) {
   std::string line;
-  while (fmt::print("> "), std::fflush(stdout), std::getline(std::cin, line)) {
+  while (fmt::print("> "), flush_output(), std::getline(std::cin, line)) {
     fmt::print("{}", line);
     writer.continue_text(line);
   }
