@@ -68,7 +68,7 @@ class Writer {
 
   // Prints what follows `prompt` as it comes, then tells on stderr how fast it came.
   void continue_text(const std::string& prompt) {
-    auto ids = tokenizer_->encode(prompt);
+    auto ids = tokenizer_->encode_opened(prompt);
     // In training every text begins after another's end.
     if (ids.empty()) ids.push_back(tokenizer_->eos());
     StreamedText text([this](std::span<const int32_t> some) { return tokenizer_->decode(some); },
@@ -97,7 +97,7 @@ class Writer {
             .top_p = options_.top_p,
             .vocabulary = tokenizer_->vocabulary(),
             .seed = static_cast<uint64_t>(options_.seed),
-            .eos = tokenizer_->eos()};
+            .ends = ends_};
   }
 
   // The first new token comes with the reading of the prompt.
@@ -110,7 +110,8 @@ class Writer {
   Writer(const GenerateOptions& options, const LanguageFolder& folder)
       : options_(options),
         model_(options.model.open(folder)),
-        decoder_(*model_, options.model.compute_type(), options.context) {
+        decoder_(*model_, options.model.compute_type(), options.context),
+        ends_(end_tokens(folder)) {
     const auto path = options.data.empty() ? folder.folder.path.string() : options.data;
     // Who writes a prompt decides where its roles and turns begin.
     tokenizer_ = Tokenizer::load(path, "", SpecialTokens::kTokens);
@@ -118,12 +119,14 @@ class Writer {
       throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", path,
                                   tokenizer_->vocabulary(), model_->config().vocabulary));
     }
+    if (ends_.empty()) ends_ = {tokenizer_->eos()};
   }
 
   const GenerateOptions& options_;
   const std::unique_ptr<Llama> model_;
   std::unique_ptr<const Tokenizer> tokenizer_;
   Decoder decoder_;
+  std::vector<int64_t> ends_;
   const RealClock clock_;
 };
 

@@ -21,6 +21,7 @@
 #include "trainer/data/tokenizer_json/byte_pair_model.h"
 #include "trainer/data/tokenizer_json/byte_words.h"
 #include "trainer/data/tokenizer_json/pre_tokenizer.h"
+#include "trainer/data/tokenizer_json/text_frame.h"
 #include "trainer/data/tokenizer_json/text_normalizer.h"
 #include "trainer/data/tokenizer_json/unigram_model.h"
 
@@ -107,9 +108,12 @@ class JsonTokenizer : public Tokenizer {
     const auto found = ids_.find(token);
     return found == ids_.end() ? std::nullopt : std::optional(found->second);
   }
-  void set_ends(int32_t eos, std::optional<int32_t> bos) {
+  // `adds_bos`: what goes before a text; nullopt: what the post-processor says.
+  void set_ends(int32_t eos, std::optional<int32_t> bos, std::optional<bool> adds_bos) {
     facts_.eos = eos;
     facts_.bos = bos;
+    if (adds_bos) facts_.opening.clear();
+    if (adds_bos == true && bos) facts_.opening.push_back(*bos);
     for (const int32_t id : {eos, bos.value_or(eos)}) {
       is_special_[static_cast<std::size_t>(id)] = true;
       if (specials_ == SpecialTokens::kText) added_.leave(id);
@@ -151,6 +155,7 @@ class JsonTokenizer : public Tokenizer {
     const bool is_unigram = !model["type"].is_null() && model["type"].text() == "Unigram";
     const bool byte_fallback = is_unigram ? read_unigram(model) : read_byte_pairs(model);
     list_tokens(json["added_tokens"], byte_fallback);
+    read_opening(json["post_processor"]);
     may_cut_ = added_.may_cut() && normalizer_.may_cut() && pre_tokenizer_.may_cut() &&
                (words_ ? keeps_space() : set_space());
     facts_.digest = checksum(std::as_bytes(std::span(content)));
@@ -257,6 +262,13 @@ class JsonTokenizer : public Tokenizer {
     }
   }
 
+  void read_opening(const JsonValue& json) {
+    facts_.opening = ids_before_text(json);
+    for (const int32_t id : facts_.opening) {
+      if (id >= vocabulary()) json.refuse(fmt::format("there is no token {}", id));
+    }
+  }
+
   void encode_valid(std::string_view text, bool begins_text,
                     std::vector<int32_t>& ids) const override {
     WordCaches::Lease cache(caches_);
@@ -312,17 +324,6 @@ class JsonTokenizer : public Tokenizer {
   mutable std::atomic<int64_t> names_left_ = 0;
 };
 
-// Returns a token that tokenizer_config.json names, as a string or as {"content": ...}.
-std::optional<std::string> configured_token(const nlohmann::json& config, const char* name) {
-  if (!config.is_object() || !config.contains(name)) return std::nullopt;
-  const auto& token = config[name];
-  if (token.is_string()) return token.get<std::string>();
-  if (token.is_object() && token.contains("content") && token["content"].is_string()) {
-    return token["content"].get<std::string>();
-  }
-  return std::nullopt;
-}
-
 std::optional<int32_t> first_known(const JsonTokenizer& tokenizer,
                                    std::span<const std::string_view> names) {
   for (const auto name : names) {
@@ -334,32 +335,27 @@ std::optional<int32_t> first_known(const JsonTokenizer& tokenizer,
 // What the user says counts first, then the file beside the tokenizer, then the usual names.
 void find_ends(const std::filesystem::path& path, const std::string& config_text,
                const std::string& end_token, JsonTokenizer& tokenizer) {
-  const auto config_path = path.parent_path() / kTokenizerConfigFile;
-  nlohmann::json config;
-  if (!config_text.empty()) {
-    config = nlohmann::json::parse(config_text, nullptr, /*allow_exceptions=*/false);
-    // Another end token would be taken without a word.
-    if (config.is_discarded()) {
-      throw DataError(config_path.string() + ": is no JSON: copy or make the file again");
-    }
-  }
-  auto end = end_token.empty() ? configured_token(config, "eos_token") : std::optional(end_token);
-  auto id = end ? tokenizer.id_of(*end) : first_known(tokenizer, kUsualEnds);
+  const auto config_path = (path.parent_path() / kTokenizerConfigFile).string();
+  const auto config = read_tokenizer_config(config_text, config_path);
+  const auto end = end_token.empty() ? config.eos : std::optional(end_token);
+  const auto id = end ? tokenizer.id_of(*end) : first_known(tokenizer, kUsualEnds);
   if (!id) {
-    throw DataError(fmt::format(
-        "{}: {}; name the token that ends a document with --end-token", path.string(),
-        end ? fmt::format("there is no token '{}'{}", *end,
-                          end_token.empty() ? ", which " + config_path.string() + " names" : "")
-            : "does not say which token ends a document"));
+    throw DataError(
+        fmt::format("{}: {}; name the token that ends a document with --end-token", path.string(),
+                    end ? fmt::format("there is no token '{}'{}", *end,
+                                      end_token.empty() ? ", which " + config_path + " names" : "")
+                        : "does not say which token ends a document"));
   }
-  const auto begin = configured_token(config, "bos_token");
-  tokenizer.set_ends(*id, begin ? tokenizer.id_of(*begin) : first_known(tokenizer, kUsualBegins));
+  tokenizer.set_ends(
+      *id, config.bos ? tokenizer.id_of(*config.bos) : first_known(tokenizer, kUsualBegins),
+      config.adds_bos);
 }
 
 // Of an exception of the library only that of broken JSON has the place.
 uint64_t place_of_fault(const std::string& content) {
   std::istringstream read(content);
-  static_cast<void>(nlohmann::json::parse(read, nullptr, /*allow_exceptions=*/false));
+  const auto json = nlohmann::json::parse(read, nullptr, /*allow_exceptions=*/false);
+  FARSTEP_CHECK(json.is_discarded(), "the JSON has no fault");
   read.clear();  // at the end there is no place otherwise
   return static_cast<uint64_t>(read.tellg());
 }
