@@ -237,7 +237,11 @@ class Refusals(ClusterTest):
 
     def test_output_that_cannot_be_written(self):
         """A full disk, for little text, much, and that of LibTorch's program; and a closed pipe."""
-        for words in (("--version",), ("train", "--help"), ("check", "--help")):
+        profile = self.folder / "profile.json"
+        profile.write_text(json.dumps({"site": "a", "devices": [
+            {"name": "x", "fp16_tflops": 1.0, "memory_bytes": 1 << 30, "max_micro_batch": 8}], "links": []}))
+        plan = ("plan", "--profiles", profile, "--base-steps", "5", "--base-batch", "4", "--json")
+        for words in (("--version",), ("train", "--help"), ("check", "--help"), plan, ("inspect", DATA)):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 result = subprocess.run([FARSTEP, *words], stdout=full, stderr=subprocess.PIPE,
                                         text=True, timeout=60, check=False)

@@ -3,9 +3,10 @@
 import json
 import math
 import statistics
+import subprocess
 import unittest
 
-from cluster import DATA, Cluster, ClusterTest, by_event, farstep, validation_losses, wait_until
+from cluster import DATA, FARSTEP, Cluster, ClusterTest, by_event, farstep, validation_losses, wait_until
 from measured import Figure, near, within_tries
 
 
@@ -137,6 +138,12 @@ class Training(ClusterTest):
         self.assertTrue(text.stdout.startswith("She was"))
         again = farstep("generate", site, *data, "--prompt", "She was", "--tokens", 8)
         self.assertEqual(text.stdout, again.stdout)
+        for prompt in ("She was", ""):  # with and without a first piece
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                lost = subprocess.run([FARSTEP, "generate", site, *data, "--prompt", prompt], stdout=full,
+                                      stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+            self.assertEqual(lost.returncode, 3)
+            self.assertIn("cannot write to the standard output: No space left", lost.stderr)
         evaluated = farstep("evaluate", site, *data, "--sequence-length", 32, "--windows", 128,
                             "--json")
         self.assert_success(evaluated)

@@ -222,6 +222,7 @@ void add_unigram(Corpus& corpus) {
              Json{{"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", pieces}}},
                   {"normalizer", {{"type", "Sequence"}, {"normalizers", {table, strip, spaces}}}},
                   {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}}},
+                  {"post_processor", {{"type", "BertProcessing"}, {"cls", {"<s>", 1}}}},
                   {"added_tokens", Json::array({begin})}}
                  .dump());
 }
@@ -240,10 +241,16 @@ void add_tokenizer_json(Corpus& corpus) {
       {"behavior", "Isolated"},
       {"invert", false}};
   const Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", false}};
+  const Json before = {{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}};
+  const Json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  const Json frame = {{"type", "TemplateProcessing"},
+                      {"single", {before, text}},
+                      {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {5}}}}}}};
   corpus.add("tokenizer_json",
              Json{{"model", model},
                   {"normalizer", {{"type", "NFC"}}},
                   {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {split, bytes}}}},
+                  {"post_processor", {{"type", "Sequence"}, {"processors", {bytes, frame}}}},
                   {"added_tokens", Json::array({end})}}
                  .dump());
   corpus.add("tokenizer_json",

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
       for (std::size_t i = 1; i < kText.size() - 1; ++i) {
         if ((kText[i] & 0xc0) != 0x80) tokenizer->may_cut(kText, i);
       }
-      tokenizer->decode(tokenizer->encode(kText));
+      tokenizer->decode(tokenizer->encode_opened(kText));
     });
   return 0;
 }

@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kEmbedding = "model.embed_tokens.weight";
 constexpr const char* kHead = "lm_head.weight";
 
 // An index, which belongs to the shards beside it.
@@ -106,37 +107,65 @@ bool is_tied(const Json& config) {
   return found != config.end() && found->is_boolean() && found->get<bool>();
 }
 
-// Returns the file of each tensor. Old exports contain rotary frequencies, and tied models may
-// contain the head; both are derived values.
-std::map<std::string, const SafetensorsFile*> fitting_files(const HfFolder& folder,
-                                                            const NamedBuffers& wanted) {
-  const bool wants_head = std::any_of(wanted.begin(), wanted.end(),
-                                      [](const auto& buffer) { return buffer.name == kHead; });
-  const bool ignores_head = is_tied(folder.config) && !wants_head;
-  std::vector<std::string> names;
-  std::map<std::string, const SafetensorsFile*> file_of;
+// A tensor of a folder.
+struct Source {
+  const SafetensorsFile* file = nullptr;
+  const SafetensorsEntry* entry = nullptr;
+};
+using Sources = std::map<std::string, Source>;  // by the name in a whole model
+
+// Old exports contain rotary frequencies, which are derived values. The files of a language model
+// that was saved without its head have names without the prefix, which the head's never has.
+Sources sources_of(const HfFolder& folder) {
+  Sources sources;
+  bool lacks_prefix = false;
   for (const auto& file : folder.files) {
     for (const auto& entry : file.entries()) {
       if (entry.name.ends_with("rotary_emb.inv_freq")) continue;
-      if (ignores_head && entry.name == kHead) continue;
-      names.push_back(entry.name);
-      file_of[entry.name] = &file;
+      sources[entry.name] = {&file, &entry};
+      lacks_prefix = lacks_prefix || entry.name.starts_with("layers.");
     }
   }
+  if (!lacks_prefix) return sources;
+  Sources renamed;
+  for (const auto& [name, source] : sources) {
+    renamed[name == kHead ? name : "model." + name] = source;
+  }
+  return renamed;
+}
+
+// Returns where each wanted tensor is. A tied model may have its one matrix under either name or
+// both.
+Sources fitting_sources(const HfFolder& folder, const NamedBuffers& wanted) {
+  auto sources = sources_of(folder);
+  const bool wants_head = std::any_of(wanted.begin(), wanted.end(),
+                                      [](const auto& buffer) { return buffer.name == kHead; });
+  if (is_tied(folder.config) && !wants_head && sources.contains(kHead)) {
+    sources.try_emplace(kEmbedding, sources[kHead]);
+    sources.erase(kHead);
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, source] : sources) names.push_back(name);
   // All names and shapes are checked before the first value is copied: a refused folder changes
   // nothing.
   require_same_names(folder.path.string(), names, wanted);
   for (const auto& buffer : wanted) {
-    const auto& file = *file_of.at(buffer.name);
-    require_same_shape(file.path().string(), file.at(buffer.name), buffer);
+    const auto& [file, entry] = sources.at(buffer.name);
+    require_same_shape(file->path().string(), *entry, buffer);
   }
-  return file_of;
+  return sources;
+}
+
+// Returns a tensor's values. Throws DataError if they are not floating-point numbers.
+std::vector<float> values_of(const Source& source) {
+  std::vector<float> values(static_cast<std::size_t>(num_elements(source.entry->shape)));
+  source.file->copy_as_f32(source.entry->name, values);
+  return values;
 }
 
 // A tensor at a time, so that a model is never in memory twice.
-void load_rounded(const SafetensorsFile& file, const NamedBuffer& into) {
-  std::vector<float> exact(into.bytes.size() / sizeof(BF16));
-  file.copy_as_f32(into.name, exact);
+void load_rounded(const Source& source, const NamedBuffer& into) {
+  const auto exact = values_of(source);
   auto* const values = reinterpret_cast<BF16*>(into.bytes.data());
   std::transform(exact.begin(), exact.end(), values, rounded<BF16>);
 }
@@ -169,21 +198,32 @@ std::vector<NamedText> read_hf_files(const fs::path& path,
   return files;
 }
 
+bool has_head_apart(const HfFolder& folder) {
+  if (!is_tied(folder.config)) return false;
+  const auto sources = sources_of(folder);
+  const auto head = sources.find(kHead), embedding = sources.find(kEmbedding);
+  if (head == sources.end() || embedding == sources.end()) return false;
+  const auto& one = *head->second.entry;
+  const auto& other = *embedding->second.entry;
+  if (one.dtype == other.dtype && std::ranges::equal(one.bytes, other.bytes)) return false;
+  return values_of(head->second) != values_of(embedding->second);
+}
+
 void require_parameters(const HfFolder& folder, const NamedBuffers& wanted) {
-  fitting_files(folder, wanted);
+  fitting_sources(folder, wanted);
 }
 
 void load_parameters(const HfFolder& folder, const NamedBuffers& into) {
-  const auto file_of = fitting_files(folder, into);
+  const auto sources = fitting_sources(folder, into);
   for (const auto& buffer : into) {
-    const auto& file = *file_of.at(buffer.name);
+    const auto& source = sources.at(buffer.name);
     if (buffer.dtype == DType::kBF16) {
-      load_rounded(file, buffer);
+      load_rounded(source, buffer);
       continue;
     }
     FARSTEP_CHECK(buffer.dtype == DType::kF32, "buffer '{}' is neither F32 nor BF16", buffer.name);
-    file.copy_as_f32(buffer.name, {reinterpret_cast<float*>(buffer.bytes.data()),
-                                   buffer.bytes.size() / sizeof(float)});
+    source.file->copy_as_f32(source.entry->name, {reinterpret_cast<float*>(buffer.bytes.data()),
+                                                  buffer.bytes.size() / sizeof(float)});
   }
 }
 

@@ -44,14 +44,20 @@ HfFolder read_hf_folder(const std::filesystem::path& path);
 std::vector<NamedText> read_hf_files(const std::filesystem::path& path,
                                      std::span<const std::string_view> names);
 
+// Whether config.json says that head and embedding are one (tie_word_embeddings), and the files
+// have a head with other values all the same. Then the head counts, as in `transformers` since
+// version 5; older ones leave it out. Throws DataError if a shape or a type is not that of weights.
+bool has_head_apart(const HfFolder& folder);
+
 // Throws DataError unless names and shapes of the folder's tensors are those of `wanted`, whose
-// bytes are not used. Two tensors may be left over, as in load_parameters().
+// bytes are not used. See load_parameters() for the exceptions.
 void require_parameters(const HfFolder& folder, const NamedBuffers& wanted);
 
 // Fills the F32 or BF16 buffers of `into` from the folder's tensors. Halves become fp32 as they
 // are; other values become bf16 by rounding to nearest, ties to even. Throws DataError unless names
-// and shapes are equal. Two tensors may be left over: rotary_emb.inv_freq, and lm_head.weight if
-// config.json says tie_word_embeddings and `into` has none.
+// and shapes are equal. Files of a model without its head have names without "model.". Two tensors
+// may be left over: rotary_emb.inv_freq, and lm_head.weight if config.json says
+// tie_word_embeddings and `into` has none; where the embedding is missing, it is that one.
 void load_parameters(const HfFolder& folder, const NamedBuffers& into);
 
 // Writes `config`, the buffers and `files` as such a folder, which is created if necessary;

@@ -21,7 +21,7 @@ int run_to_the_end(const Arguments& arguments, const TorchCommand& torch_command
   int exit_code = 0;
   try {
     exit_code = run_command(arguments, torch_command);
-    if (std::fflush(stdout) != 0) reason = {errno, std::generic_category()};
+    flush_output();
   } catch (const std::system_error& error) {
     if (std::ferror(stdout) == 0) throw;
     reason = error.code();
@@ -33,6 +33,12 @@ int run_to_the_end(const Arguments& arguments, const TorchCommand& torch_command
 }
 
 }  // namespace
+
+// The stream remembers a fault of an earlier flush, whose text is lost, but not its reason.
+void flush_output() {
+  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+  if (std::ferror(stdout) != 0) throw std::system_error(EIO, std::generic_category());
+}
 
 int run_program(int argc, char** argv, const TorchCommand& torch_command) {
   try {

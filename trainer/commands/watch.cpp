@@ -8,6 +8,7 @@
 
 #include "trainer/base/clock.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/commands/program.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/watch/watch_service.h"
 
@@ -37,7 +38,7 @@ int watch_command(const Arguments& arguments) {
   const WatchService page({options->run_folders.begin(), options->run_folders.end()}, *options,
                           clock);
   fmt::print("{}\n", page.url());
-  std::fflush(stdout);
+  flush_output();
   std::mutex mutex;
   std::unique_lock lock(mutex);
   std::condition_variable_any().wait(lock, interrupt.token(), [] { return false; });

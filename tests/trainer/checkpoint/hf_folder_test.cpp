@@ -193,3 +193,54 @@ TEST_CASE("a folder without its files is a DataError that names the file") {
     CHECK_THROWS_AS(read_hf_folder(folder.path()), DataError);
   }
 }
+
+TEST_CASE("names without the prefix are a model without its head, which may be there too") {
+  const TemporaryFolder folder;
+  auto whole = small_model();
+  whole.add_values("model.layers.0.input_layernorm.weight", {2}, {9, 10});
+  const auto load_file = [&](const OwnedTensors& file, bool tied) {
+    write_hf_folder(folder.path(), Json{{"tie_word_embeddings", tied}}, file.buffers());
+    auto copy = whole.zeros();
+    load_parameters(read_hf_folder(folder.path()), copy.buffers());
+    return copy == whole;
+  };
+  OwnedTensors headless;
+  headless.add_values("embed_tokens.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  headless.add_values("norm.weight", {2}, {7, 8});
+  headless.add_values("layers.0.input_layernorm.weight", {2}, {9, 10});
+  CHECK(load_file(headless, false));
+  headless.add_values("lm_head.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  CHECK(load_file(headless, true));
+  CHECK_THROWS_WITH(load_file(headless, false), Contains("do not belong here: lm_head.weight"));
+  // The one matrix of both by the other name.
+  OwnedTensors renamed;
+  renamed.add_values("lm_head.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  renamed.add_values("norm.weight", {2}, {7, 8});
+  renamed.add_values("layers.0.input_layernorm.weight", {2}, {9, 10});
+  CHECK(load_file(renamed, true));
+  CHECK_THROWS_WITH(load_file(renamed, false), Contains("model.embed_tokens.weight"));
+}
+
+TEST_CASE("a head is apart if it differs from the embedding, whatever its type") {
+  const TemporaryFolder folder;
+  const auto is_apart = [&](const OwnedTensors& file, bool tied) {
+    write_hf_folder(folder.path(), Json{{"tie_word_embeddings", tied}}, file.buffers());
+    return has_head_apart(read_hf_folder(folder.path()));
+  };
+  CHECK_FALSE(is_apart(small_model(), true));
+  auto same = small_model();
+  same.add_values("lm_head.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  CHECK_FALSE(is_apart(same, true));
+  auto halves = small_model();
+  halves.add("lm_head.weight", DType::kBF16, {3, 2});
+  const uint16_t values[] = {0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0, 0x40C0};  // 1 to 6
+  std::memcpy(halves.buffers().back().bytes.data(), values, sizeof(values));
+  CHECK_FALSE(is_apart(halves, true));
+  auto other = small_model();
+  other.add_values("lm_head.weight", {3, 2}, {1, 2, 3, 4, 5, 7});
+  CHECK(is_apart(other, true));
+  CHECK_FALSE(is_apart(other, false));
+  auto larger = small_model();
+  larger.add_values("lm_head.weight", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  CHECK(is_apart(larger, true));
+}

@@ -1,11 +1,11 @@
 // farstep doctor: examines a site before a run, up to the other sites.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <string_view>
 
 #include "trainer/base/system/log.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/commands/program.h"
 #include "trainer/commands/torch/site_checks_text.h"
 #include "trainer/commands/torch/torch_command.h"
 #include "trainer/doctor/examine.h"
@@ -90,7 +90,7 @@ int doctor_command(const Arguments& arguments) {
         report.findings.push_back(finding);
         if (options->json) return;
         fmt::print("{}\n", line_of(finding));
-        std::fflush(stdout);  // the next one may take minutes
+        flush_output();  // the next one may take minutes
       });
   report.exit_code = is_whole ? exit_code_of(report.findings) : kExitInterrupted;
   if (options->json) fmt::print("{}\n", to_json(report).dump());

@@ -162,20 +162,16 @@ class LanguageEvaluation {
     const auto text = read_file(file);
     if (text.empty()) throw DataError(file + ": is empty");
     const auto tokens = tokenizer();
-    std::vector<int64_t> ids{tokens->eos()};
-    for (const int32_t id : tokens->encode(text)) ids.push_back(id);
-    const auto score = score_text(*model_, ids, length_, options_.batch);
+    const auto score = score_text(*model_, ids_of_text(*tokens, text), length_, options_.batch);
     print(score.loss_sum, score.tokens, std::ssize(text));
   }
 
   // The ids of a question. An ending is what the whole text has beyond the context's tokens.
   static ChoiceIds ids_of(const Question& question, const Tokenizer& tokens) {
-    const auto context = tokens.encode(question.context);
-    ChoiceIds ids{.context = {tokens.eos()}, .endings = {}};
-    ids.context.insert(ids.context.end(), context.begin(), context.end());
+    ChoiceIds ids{.context = ids_of_text(tokens, question.context), .endings = {}};
     for (const auto& ending : question.endings) {
-      const auto all = tokens.encode(question.context + " " + ending);
-      const auto shared = std::min(context.size(), all.size() - 1);
+      const auto all = ids_of_text(tokens, question.context + " " + ending);
+      const auto shared = std::min(ids.context.size(), all.size() - 1);
       ids.endings.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(shared), all.end());
     }
     return ids;

@@ -40,6 +40,7 @@ int export_command(const Arguments& arguments) {
   const auto options = parse_command_line<ExportOptions>("export", arguments);
   if (!options) return 0;
   const auto source = check_language_folder(trained_language_model(options->model, "export"));
+  if (!source.caution.empty()) spdlog::warn("{}", source.caution);
   const auto& path = source.folder.path;
   require_tokenizer_fits(options->data.empty() ? path : std::filesystem::path(options->data),
                          source.config.shape);

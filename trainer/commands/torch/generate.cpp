@@ -11,6 +11,7 @@
 #include "trainer/base/clock.h"
 #include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/commands/program.h"
 #include "trainer/commands/torch/model_options.h"
 #include "trainer/commands/torch/torch_command.h"
 #include "trainer/data/tokenizer/tokenizer.h"
@@ -67,14 +68,14 @@ class Writer {
 
   // Prints what follows `prompt` as it comes, then tells on stderr how fast it came.
   void continue_text(const std::string& prompt) {
-    auto ids = tokenizer_->encode(prompt);
+    auto ids = tokenizer_->encode_opened(prompt);
     // In training every text begins after another's end.
     if (ids.empty()) ids.push_back(tokenizer_->eos());
     StreamedText text([this](std::span<const int32_t> some) { return tokenizer_->decode(some); },
                       ids, options_.stop);
     const auto print = [](const std::string& piece) {
       fmt::print("{}", piece);
-      std::fflush(stdout);
+      flush_output();
     };
     const double start = clock_.now_seconds();
     double first = start;
@@ -96,7 +97,7 @@ class Writer {
             .top_p = options_.top_p,
             .vocabulary = tokenizer_->vocabulary(),
             .seed = static_cast<uint64_t>(options_.seed),
-            .eos = tokenizer_->eos()};
+            .ends = ends_};
   }
 
   // The first new token comes with the reading of the prompt.
@@ -109,7 +110,8 @@ class Writer {
   Writer(const GenerateOptions& options, const LanguageFolder& folder)
       : options_(options),
         model_(options.model.open(folder)),
-        decoder_(*model_, options.model.compute_type(), options.context) {
+        decoder_(*model_, options.model.compute_type(), options.context),
+        ends_(end_tokens(folder)) {
     const auto path = options.data.empty() ? folder.folder.path.string() : options.data;
     // Who writes a prompt decides where its roles and turns begin.
     tokenizer_ = Tokenizer::load(path, "", SpecialTokens::kTokens);
@@ -117,19 +119,21 @@ class Writer {
       throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", path,
                                   tokenizer_->vocabulary(), model_->config().vocabulary));
     }
+    if (ends_.empty()) ends_ = {tokenizer_->eos()};
   }
 
   const GenerateOptions& options_;
   const std::unique_ptr<Llama> model_;
   std::unique_ptr<const Tokenizer> tokenizer_;
   Decoder decoder_;
+  std::vector<int64_t> ends_;
   const RealClock clock_;
 };
 
 // A line of a terminal is a text of its own.
 void converse(Writer& writer) {
   std::string line;
-  while (fmt::print("> "), std::fflush(stdout), std::getline(std::cin, line)) {
+  while (fmt::print("> "), flush_output(), std::getline(std::cin, line)) {
     fmt::print("{}", line);
     writer.continue_text(line);
   }

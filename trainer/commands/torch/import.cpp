@@ -1,5 +1,6 @@
 // farstep import: a model folder of other programs, checked and copied for a run to start from.
 #include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -7,6 +8,8 @@
 #include "trainer/base/error.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/torch/torch_command.h"
+#include "trainer/data/tokenizer/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer_files.h"
 #include "trainer/model/language/companion_files.h"
 #include "trainer/model/language/model_folder.h"
 #include "trainer/telemetry/figure_text.h"
@@ -44,9 +47,21 @@ std::string rope_text(const LlamaConfig& shape) {
   return text;
 }
 
-std::string ids_text(const HfFacts& facts) {
-  return fmt::format("begin {}, end {}", facts.bos ? fmt::to_string(*facts.bos) : "none",
-                     facts.eos.empty() ? "none" : fmt::format("{}", fmt::join(facts.eos, " or ")));
+// Which tokens begin and end a text, as `tokenize`, `evaluate` and `generate` have it.
+std::string tokens_text(const LanguageFolder& model) {
+  const auto& path = model.folder.path;
+  std::string begin = "not known";
+  if (has_tokenizer(path)) {
+    try {
+      const auto opening = Tokenizer::load(path)->opening();
+      begin = opening.empty() ? "none" : fmt::format("{}", fmt::join(opening, " "));
+    } catch (const DataError& error) {
+      spdlog::warn("Farstep cannot use this tokenizer: {}", error.what());
+    }
+  }
+  const auto ends = end_tokens(model);
+  return fmt::format("begin {}, end {}", begin,
+                     ends.empty() ? "none" : fmt::format("{}", fmt::join(ends, " or ")));
 }
 
 void print_model(const LanguageFolder& model, const std::vector<NamedText>& files) {
@@ -60,8 +75,9 @@ void print_model(const LanguageFolder& model, const std::vector<NamedText>& file
   fmt::print("  vocabulary  {}, embedding and head {}\n", shape.vocabulary,
              shape.tied_embeddings ? "tied" : "apart");
   fmt::print("  positions   {}, {}\n", facts.positions, rope_text(shape));
-  fmt::print("  tokens      {}\n", ids_text(facts));
+  fmt::print("  tokens      {}\n", tokens_text(model));
   fmt::print("  beside it   {}\n", names_text(files));
+  if (!model.caution.empty()) spdlog::warn("{}", model.caution);
 }
 
 // What a user writes next.

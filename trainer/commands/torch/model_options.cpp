@@ -1,5 +1,7 @@
 #include "trainer/commands/torch/model_options.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -18,6 +20,11 @@ ComputeType ModelOptions::compute_type() const {
   if (compute == ComputeType::kFP8) throw ConfigError("--compute fp8: use fp32 or bf16 here");
   if (compute != ComputeType::kAuto) return compute;
   return device == DeviceKind::kCuda ? ComputeType::kBF16 : ComputeType::kFP32;
+}
+
+std::unique_ptr<Llama> ModelOptions::open(const LanguageFolder& folder) const {
+  if (!folder.caution.empty()) spdlog::warn("{}", folder.caution);
+  return open_model(folder, device_config(), compute_type());
 }
 
 }  // namespace farstep

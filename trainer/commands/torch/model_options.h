@@ -32,10 +32,9 @@ struct ModelOptions {
   DeviceConfig device_config() const;
   // Throws ConfigError for fp8.
   ComputeType compute_type() const;
-  // Opens the model, which computes in that type. Throws ConfigError or DataError.
-  std::unique_ptr<Llama> open(const LanguageFolder& folder) const {
-    return open_model(folder, device_config(), compute_type());
-  }
+  // Opens the model, which computes in that type, and logs what a user is to know of it. Throws
+  // ConfigError or DataError.
+  std::unique_ptr<Llama> open(const LanguageFolder& folder) const;
 };
 
 }  // namespace farstep

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "trainer/base/checksum.h"
@@ -20,6 +21,7 @@
 #include "trainer/data/tokenizer_json/byte_pair_model.h"
 #include "trainer/data/tokenizer_json/byte_words.h"
 #include "trainer/data/tokenizer_json/pre_tokenizer.h"
+#include "trainer/data/tokenizer_json/text_frame.h"
 #include "trainer/data/tokenizer_json/text_normalizer.h"
 #include "trainer/data/tokenizer_json/unigram_model.h"
 
@@ -95,17 +97,23 @@ std::string text_of_token(const std::string& token, bool byte_fallback) {
 
 class JsonTokenizer : public Tokenizer {
  public:
-  JsonTokenizer(const nlohmann::json& json, const std::string& content, SpecialTokens specials)
-      : JsonTokenizer(JsonValue(json, ""), content, specials) {}
+  JsonTokenizer(const nlohmann::json& json, const std::filesystem::path& path,
+                const std::string& content, SpecialTokens specials)
+      : JsonTokenizer(JsonValue(json, ""), content, specials) {
+    path_ = path.string();
+  }
 
   // Returns the id of a token by its content.
   std::optional<int32_t> id_of(const std::string& token) const {
     const auto found = ids_.find(token);
     return found == ids_.end() ? std::nullopt : std::optional(found->second);
   }
-  void set_ends(int32_t eos, std::optional<int32_t> bos) {
+  // `adds_bos`: what goes before a text; nullopt: what the post-processor says.
+  void set_ends(int32_t eos, std::optional<int32_t> bos, std::optional<bool> adds_bos) {
     facts_.eos = eos;
     facts_.bos = bos;
+    if (adds_bos) facts_.opening.clear();
+    if (adds_bos == true && bos) facts_.opening.push_back(*bos);
     for (const int32_t id : {eos, bos.value_or(eos)}) {
       is_special_[static_cast<std::size_t>(id)] = true;
       if (specials_ == SpecialTokens::kText) added_.leave(id);
@@ -147,6 +155,7 @@ class JsonTokenizer : public Tokenizer {
     const bool is_unigram = !model["type"].is_null() && model["type"].text() == "Unigram";
     const bool byte_fallback = is_unigram ? read_unigram(model) : read_byte_pairs(model);
     list_tokens(json["added_tokens"], byte_fallback);
+    read_opening(json["post_processor"]);
     may_cut_ = added_.may_cut() && normalizer_.may_cut() && pre_tokenizer_.may_cut() &&
                (words_ ? keeps_space() : set_space());
     facts_.digest = checksum(std::as_bytes(std::span(content)));
@@ -195,8 +204,17 @@ class JsonTokenizer : public Tokenizer {
   char32_t normal_before(std::string_view text, std::size_t place) const {
     const auto space = text.find_last_of(" \n", place - 1);
     const auto begin = space == text.npos ? 0 : space + 1;
-    const auto word = normalizer_(text.substr(begin, place - begin), false);
+    const auto word = normal_text(text.substr(begin, place - begin), false);
     return word.empty() ? U'\0' : character_at(word, character_before(word, word.size()));
+  }
+
+  // Normalises a text, whose fault is the file's.
+  std::string normal_text(std::string_view text, bool begins_text) const {
+    try {
+      return normalizer_(text, begins_text);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}: {}", path_, error.what()));
+    }
   }
 
   // Whether the places of cuts by bytes are in the normalised text too.
@@ -244,6 +262,13 @@ class JsonTokenizer : public Tokenizer {
     }
   }
 
+  void read_opening(const JsonValue& json) {
+    facts_.opening = ids_before_text(json);
+    for (const int32_t id : facts_.opening) {
+      if (id >= vocabulary()) json.refuse(fmt::format("there is no token {}", id));
+    }
+  }
+
   void encode_valid(std::string_view text, bool begins_text,
                     std::vector<int32_t>& ids) const override {
     WordCaches::Lease cache(caches_);
@@ -258,7 +283,7 @@ class JsonTokenizer : public Tokenizer {
       const bool is_first = part.text.data() == text.data();
       const auto normal = normalizer_.is_identity()
                               ? std::string()
-                              : normalizer_(part.text, begins_text || !is_first);
+                              : normal_text(part.text, begins_text || !is_first);
       const auto view = normalizer_.is_identity() ? part.text : std::string_view(normal);
       names_left += added_.split(view, true, normal_parts);
       for (const auto& normal_part : normal_parts) {
@@ -280,6 +305,7 @@ class JsonTokenizer : public Tokenizer {
     if (names_left > 0) names_left_ += names_left;
   }
 
+  std::string path_;
   TextNormalizer normalizer_;
   PreTokenizer pre_tokenizer_;
   AddedTokens added_;
@@ -298,17 +324,6 @@ class JsonTokenizer : public Tokenizer {
   mutable std::atomic<int64_t> names_left_ = 0;
 };
 
-// Returns a token that tokenizer_config.json names, as a string or as {"content": ...}.
-std::optional<std::string> configured_token(const nlohmann::json& config, const char* name) {
-  if (!config.is_object() || !config.contains(name)) return std::nullopt;
-  const auto& token = config[name];
-  if (token.is_string()) return token.get<std::string>();
-  if (token.is_object() && token.contains("content") && token["content"].is_string()) {
-    return token["content"].get<std::string>();
-  }
-  return std::nullopt;
-}
-
 std::optional<int32_t> first_known(const JsonTokenizer& tokenizer,
                                    std::span<const std::string_view> names) {
   for (const auto name : names) {
@@ -320,26 +335,29 @@ std::optional<int32_t> first_known(const JsonTokenizer& tokenizer,
 // What the user says counts first, then the file beside the tokenizer, then the usual names.
 void find_ends(const std::filesystem::path& path, const std::string& config_text,
                const std::string& end_token, JsonTokenizer& tokenizer) {
-  const auto config_path = path.parent_path() / kTokenizerConfigFile;
-  nlohmann::json config;
-  if (!config_text.empty()) {
-    config = nlohmann::json::parse(config_text, nullptr, /*allow_exceptions=*/false);
-    // Another end token would be taken without a word.
-    if (config.is_discarded()) {
-      throw DataError(config_path.string() + ": is no JSON: copy or make the file again");
-    }
-  }
-  auto end = end_token.empty() ? configured_token(config, "eos_token") : std::optional(end_token);
-  auto id = end ? tokenizer.id_of(*end) : first_known(tokenizer, kUsualEnds);
+  const auto config_path = (path.parent_path() / kTokenizerConfigFile).string();
+  const auto config = read_tokenizer_config(config_text, config_path);
+  const auto end = end_token.empty() ? config.eos : std::optional(end_token);
+  const auto id = end ? tokenizer.id_of(*end) : first_known(tokenizer, kUsualEnds);
   if (!id) {
-    throw DataError(fmt::format(
-        "{}: {}; name the token that ends a document with --end-token", path.string(),
-        end ? fmt::format("there is no token '{}'{}", *end,
-                          end_token.empty() ? ", which " + config_path.string() + " names" : "")
-            : "does not say which token ends a document"));
+    throw DataError(
+        fmt::format("{}: {}; name the token that ends a document with --end-token", path.string(),
+                    end ? fmt::format("there is no token '{}'{}", *end,
+                                      end_token.empty() ? ", which " + config_path + " names" : "")
+                        : "does not say which token ends a document"));
   }
-  const auto begin = configured_token(config, "bos_token");
-  tokenizer.set_ends(*id, begin ? tokenizer.id_of(*begin) : first_known(tokenizer, kUsualBegins));
+  tokenizer.set_ends(
+      *id, config.bos ? tokenizer.id_of(*config.bos) : first_known(tokenizer, kUsualBegins),
+      config.adds_bos);
+}
+
+// Of an exception of the library only that of broken JSON has the place.
+uint64_t place_of_fault(const std::string& content) {
+  std::istringstream read(content);
+  const auto json = nlohmann::json::parse(read, nullptr, /*allow_exceptions=*/false);
+  FARSTEP_CHECK(json.is_discarded(), "the JSON has no fault");
+  read.clear();  // at the end there is no place otherwise
+  return static_cast<uint64_t>(read.tellg());
 }
 
 }  // namespace
@@ -349,11 +367,11 @@ std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path
                                                      const std::string& config,
                                                      const std::string& end_token,
                                                      SpecialTokens specials) {
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(content);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw DataError(path, error.byte, "the JSON is broken here: copy or make the file again");
+  const auto json = nlohmann::json::parse(content, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) {
+    throw DataError(path, place_of_fault(content),
+                    "the JSON is broken here, or a number is too large: copy or make the file "
+                    "again");
   }
   if (!json.contains("model")) {
     throw DataError(
@@ -361,7 +379,7 @@ std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path
   }
   std::unique_ptr<JsonTokenizer> tokenizer;
   try {
-    tokenizer = std::make_unique<JsonTokenizer>(json, content, specials);
+    tokenizer = std::make_unique<JsonTokenizer>(json, path, content, specials);
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", path.string(), error.what()));
   }

@@ -11,9 +11,10 @@
 
 namespace farstep {
 
-// Returns the tokenizer in `content`, the content of `path`. Post-processor, truncation and padding
-// are not used, as they only add tokens to a text or leave some out. Throws DataError, with file
-// and the path in it, for what is wrong or not supported. `config` is the content of the
+// Returns the tokenizer in `content`, the content of `path`. Of the post-processor counts what
+// it puts before a text (Tokenizer::opening()). Truncation and padding are not used, as they only
+// add tokens to a text or leave some out. Throws DataError, with file and the path in it, for what
+// is wrong or not supported. `config` is the content of the
 // tokenizer_config.json beside it, empty if there is none. See Tokenizer::load() for the others.
 std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path& path,
                                                      const std::string& content,

@@ -20,6 +20,7 @@
 #include "trainer/data/tokenizer/tokenizer_files.h"
 #include "trainer/data/tokenizer_json/base64.h"
 #include "trainer/data/tokenizer_json/character_map.h"
+#include "trainer/data/tokenizer_json/text_frame.h"
 
 namespace farstep {
 
@@ -116,6 +117,21 @@ FileJson json_of(const SentencePieceFile& file, ModelJson model) {
           {"model", std::move(model.model)}};
 }
 
+// Puts bos before a text, for programs that take no word of another file.
+FileJson post_processor_of(const std::string& bos, int32_t id) {
+  const auto token = [&](int type) -> FileJson {
+    return {{"SpecialToken", {{"id", bos}, {"type_id", type}}}};
+  };
+  const auto text = [](const char* name, int type) -> FileJson {
+    return {{"Sequence", {{"id", name}, {"type_id", type}}}};
+  };
+  return {{"type", "TemplateProcessing"},
+          {"single", FileJson::array({token(0), text("A", 0)})},
+          {"pair", FileJson::array({token(0), text("A", 0), token(1), text("B", 1)})},
+          {"special_tokens",
+           {{bos, {{"id", bos}, {"ids", {id}}, {"tokens", FileJson::array({bos})}}}}}};
+}
+
 // Of two equally likely ways to cut a text, rounding makes SentencePiece take one or the other.
 bool are_equally_likely(const SentencePieceFile& file, const std::vector<int32_t>& some,
                         const std::vector<int32_t>& others) {
@@ -177,8 +193,14 @@ MadeTokenizerJson make_tokenizer_json(const std::string& model, const std::strin
   if (auto fault = fault_of(*file); !fault.empty()) return refusal(std::move(fault));
   auto parts = file->is_unigram() ? unigram_json(*file) : byte_pair_json(*file);
   if (!parts.fault.empty()) return refusal(std::move(parts.fault));
-  auto content = json_of(*file, std::move(parts)).dump(1) + "\n";
+  auto json = json_of(*file, std::move(parts));
   try {
+    const auto bos = tokenizer->bos();
+    if (bos && read_tokenizer_config(config, std::string(kTokenizerConfigFile)).adds_bos == true) {
+      json["post_processor"] =
+          post_processor_of(file->pieces.at(static_cast<std::size_t>(*bos)).text, *bos);
+    }
+    auto content = json.dump(1) + "\n";
     std::optional<CharacterMap> map;
     if (!file->character_map.empty()) map.emplace(file->character_map);
     const auto made =
@@ -192,6 +214,27 @@ MadeTokenizerJson make_tokenizer_json(const std::string& model, const std::strin
   } catch (const DataError& error) {
     return refusal(error.what());  // of a tokenizer_config.json that does not fit, say
   }
+}
+
+// The model itself does not say how its user begins a text. Without this file `transformers` puts
+// bos and a space before it.
+std::string sentencepiece_config(const std::string& model, bool adds_bos) {
+  const auto tokenizer = read_sentencepiece(kTokenizerFile, model, "");
+  auto ids = tokenizer->encode("b");
+  const auto second = tokenizer->encode("a");
+  ids.insert(ids.end(), second.begin(), second.end());
+  const bool adds_space = tokenizer->decode(ids) == "b a";
+  FileJson config{{"tokenizer_class", "LlamaTokenizer"}, {"legacy", false},
+                  {"add_bos_token", adds_bos},           {"add_eos_token", false},
+                  {"add_prefix_space", adds_space},      {"clean_up_tokenization_spaces", false}};
+  if (const auto file = read_sentencepiece_file(model)) {
+    const auto piece = [&](int32_t id) {
+      return file->pieces.at(static_cast<std::size_t>(id)).text;
+    };
+    config["eos_token"] = piece(tokenizer->eos());
+    if (tokenizer->bos()) config["bos_token"] = piece(*tokenizer->bos());
+  }
+  return config.dump(2) + "\n";
 }
 
 }  // namespace farstep

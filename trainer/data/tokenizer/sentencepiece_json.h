@@ -21,4 +21,9 @@ struct MadeTokenizerJson {
 // encoded with both to be sure. Throws DataError if `model` is no SentencePiece model.
 MadeTokenizerJson make_tokenizer_json(const std::string& model, const std::string& config);
 
+// Returns the tokenizer_config.json with which `transformers` encodes texts by a SentencePiece
+// model as Farstep does. `adds_bos`: bos goes before each text. Throws DataError if `model` is no
+// SentencePiece model.
+std::string sentencepiece_config(const std::string& model, bool adds_bos);
+
 }  // namespace farstep

@@ -78,12 +78,13 @@ void add_all_merges(const SentencePieceFile& file, PieceEncoder& encoder) {
 class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(std::unique_ptr<sentencepiece::SentencePieceProcessor> processor,
-                         const std::string& content)
+                         const std::string& content, bool adds_bos)
       : processor_(std::move(processor)) {
-    facts_ = {
-        processor_->GetPieceSize(), processor_->eos_id(),
-        processor_->bos_id() < 0 ? std::nullopt : std::optional<int32_t>(processor_->bos_id()),
-        checksum(std::as_bytes(std::span(content)))};
+    facts_.vocabulary = processor_->GetPieceSize();
+    facts_.eos = processor_->eos_id();
+    if (processor_->bos_id() >= 0) facts_.bos = processor_->bos_id();
+    if (adds_bos && facts_.bos) facts_.opening.push_back(*facts_.bos);
+    facts_.digest = checksum(std::as_bytes(std::span(content)));
     const auto file = read_sentencepiece_file(content);
     if (file && file->pieces.size() == static_cast<std::size_t>(facts_.vocabulary) &&
         file->is_plain()) {
@@ -169,7 +170,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
 std::unique_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path& path,
                                                     const std::string& content,
-                                                    const std::string& end_token) {
+                                                    const std::string& end_token, bool adds_bos) {
   auto processor = std::make_unique<sentencepiece::SentencePieceProcessor>();
   if (!parse(content, *processor).empty()) {
     throw DataError(fmt::format(
@@ -184,7 +185,7 @@ std::unique_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path&
     throw DataError(fmt::format("{}: the model's end token is '{}', not '{}'", path.string(),
                                 processor->IdToPiece(eos), end_token));
   }
-  return std::make_unique<SentencePieceTokenizer>(std::move(processor), content);
+  return std::make_unique<SentencePieceTokenizer>(std::move(processor), content, adds_bos);
 }
 
 }  // namespace farstep

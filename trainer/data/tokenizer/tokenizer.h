@@ -37,12 +37,17 @@ class Tokenizer {
                                                SpecialTokens specials = SpecialTokens::kText);
   virtual ~Tokenizer() = default;
 
-  // Returns the ids of the text, without bos or eos. Invalid UTF-8 becomes U+FFFD. Throws DataError
-  // for a character that the tokenizer has no token for.
+  // Returns the ids of the text alone, without opening() and eos. Invalid UTF-8 becomes U+FFFD.
+  // Throws DataError for a character that the tokenizer has no token for, and where its normalizer
+  // makes far more of a text than any language needs.
   std::vector<int32_t> encode(std::string_view text) const;
   // Appends the ids of a part of a text; `begins_text`: it is the first part. If the text is cut at
   // places that may_cut() allows, the parts have the ids of the whole. Errors are encode()'s.
   void encode_part(std::string_view part, bool begins_text, std::vector<int32_t>& ids) const;
+  // The same with opening() before the text, unless it begins with these tokens itself, as a chat's
+  // text may.
+  std::vector<int32_t> encode_opened(std::string_view text) const;
+  void encode_part_opened(std::string_view part, bool begins_text, std::vector<int32_t>& ids) const;
   // Whether the valid text may be cut at `place`, in [1, text.size()), where a character begins.
   virtual bool may_cut(std::string_view text, std::size_t place) const = 0;
   // Returns the text of ids, each in [0, vocabulary()). Special tokens have no text; bytes that are
@@ -53,8 +58,12 @@ class Tokenizer {
   int64_t vocabulary() const { return facts_.vocabulary; }
   // Returns the token that ends a document.
   int32_t eos() const { return facts_.eos; }
-  // Returns the token that begins a document, if the tokenizer names one. Farstep adds none.
+  // Returns the token that begins a document, if the tokenizer names one.
   std::optional<int32_t> bos() const { return facts_.bos; }
+  // Returns the tokens that go before each text: bos alone, or none, in nearly all tokenizers. They
+  // are those of `transformers`: a tokenizer.json's post-processor says so, or add_bos_token of the
+  // tokenizer_config.json beside it, or the class that this names.
+  const std::vector<int32_t>& opening() const { return facts_.opening; }
   // Returns how many names of special tokens have become text so far, where they could be tokens.
   virtual int64_t names_left_as_text() const { return 0; }
   // Returns the checksum of the tokenizer's file.
@@ -65,6 +74,7 @@ class Tokenizer {
     int64_t vocabulary = 0;
     int32_t eos = 0;
     std::optional<int32_t> bos;
+    std::vector<int32_t> opening = {};
     uint64_t digest = 0;
   };
 

@@ -3,6 +3,8 @@
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/config/strict_json.h"
+#include "trainer/data/tokenizer/sentencepiece_json.h"
+#include "trainer/data/tokenizer/tokenizer.h"
 
 namespace farstep {
 
@@ -32,15 +34,19 @@ std::vector<fs::path> tokenizer_files(const fs::path& path) {
   std::vector<fs::path> files = {tokenizer_file(path)};
   const auto config = files.front().parent_path() / kTokenizerConfigFile;
   std::error_code none;
-  if (is_json(read_file(files.front())) && fs::exists(config, none)) files.push_back(config);
+  if (fs::exists(config, none)) files.push_back(config);
   return files;
 }
 
 void copy_tokenizer(const fs::path& path, const fs::path& folder, const std::string& end_token) {
   const auto files = tokenizer_files(path);
-  const bool json = is_json(read_file(files.front()));
-  write_file_durably(folder / (json ? kTokenizerJsonFile : kTokenizerFile),
-                     read_file(files.front()));
+  const auto content = read_file(files.front());
+  const bool json = is_json(content);
+  write_file_durably(folder / (json ? kTokenizerJsonFile : kTokenizerFile), content);
+  // What says that bos begins a text may be anywhere in the model's folder.
+  if (!json && !Tokenizer::load(path)->opening().empty()) {
+    write_file_durably(folder / kTokenizerConfigFile, sentencepiece_config(content, true));
+  }
   if (!json || (files.size() == 1 && end_token.empty())) return;
   auto config = files.size() == 1 ? std::string("{}") : read_file(files[1]);
   if (!end_token.empty()) {

@@ -22,12 +22,13 @@ bool has_tokenizer(const std::filesystem::path& folder);
 // Whether the content of a tokenizer's file is that of a tokenizer.json.
 bool is_json(std::string_view content);
 
-// Returns all that a copy of the tokenizer at `path` needs: its file, and the tokenizer_config.json
-// that says which of its tokens ends a document. Throws DataError as tokenizer_file() does.
+// Returns the tokenizer's file at `path`, and the tokenizer_config.json beside it, which says which
+// tokens begin and end a document, if there is one. Throws DataError as tokenizer_file() does.
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& path);
 
 // Copies the tokenizer at `path` to the folder, where tokenizer_file() finds it. An `end_token`
-// that is not empty is noted in the copy's tokenizer_config.json. Throws DataError.
+// that is not empty is noted in the copy's tokenizer_config.json. A SentencePiece model that puts
+// bos before each text gets such a file, which says so. Throws DataError.
 void copy_tokenizer(const std::filesystem::path& path, const std::filesystem::path& folder,
                     const std::string& end_token = "");
 

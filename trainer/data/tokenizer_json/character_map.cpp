@@ -86,25 +86,24 @@ std::optional<CharacterMap::Match> CharacterMap::match(std::string_view text, bo
   return found;
 }
 
-std::string CharacterMap::by_graphemes(std::string_view text) const {
-  std::string result;
+std::string CharacterMap::by_graphemes(std::string_view text, BoundedText result) const {
   for (std::size_t begin = 0, end; begin < text.size(); begin = end) {
     end = grapheme_end(text, begin);
     const auto grapheme = text.substr(begin, end - begin);
     const auto whole =
         grapheme.size() <= kMostGraphemeBytes ? match(grapheme, /*longest=*/false) : std::nullopt;
     if (whole) {
-      result += whole->value;
+      result.add(whole->value);
       continue;
     }
     for (std::size_t place = 0, bytes; place < grapheme.size(); place += bytes) {
       bytes = character_bytes(grapheme[place]);
       const auto character = grapheme.substr(place, bytes);
       const auto found = match(character, /*longest=*/false);
-      result += found ? found->value : character;
+      result.add(found ? found->value : character);
     }
   }
-  return result;
+  return result.take();
 }
 
 std::string CharacterMap::by_longest_rules(std::string_view text) const {

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/data/text/bounded_text.h"
+
 namespace farstep {
 
 class CharacterMap {
@@ -22,7 +24,8 @@ class CharacterMap {
 
   // Returns a valid text as Hugging Face's `tokenizers` changes it. A grapheme of up to five bytes
   // becomes the value of the shortest rule that it begins with. Otherwise each character does.
-  std::string by_graphemes(std::string_view text) const;
+  // Throws DataError beyond the limit of `result`, to which it is added.
+  std::string by_graphemes(std::string_view text, BoundedText result = BoundedText()) const;
   // Returns it as SentencePiece changes it, by the longest rule at each place.
   std::string by_longest_rules(std::string_view text) const;
 

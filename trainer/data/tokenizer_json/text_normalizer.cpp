@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trainer/base/error.h"
+#include "trainer/data/text/bounded_text.h"
 #include "trainer/data/text/utf8.h"
 #include "trainer/data/tokenizer_json/base64.h"
 
@@ -10,29 +11,41 @@ namespace farstep {
 
 namespace {
 
-std::string replaced(const std::string& text, const std::string& from, const std::string& to) {
-  std::string result;
+// No text of people grows so much: NFKC, which makes most of a character, makes 11 times its bytes.
+// A file of a few kilobytes could ask for any memory otherwise, by steps that each double a text.
+constexpr std::size_t kMostGrowth = 32;
+constexpr std::size_t kMostBeyond = 64;  // bytes, also of a short text
+
+std::string replaced(std::string_view text, const std::string& from, const std::string& to,
+                     BoundedText result) {
   std::size_t begin = 0;
-  for (auto found = text.find(from); found != std::string::npos; found = text.find(from, begin)) {
-    result.append(text, begin, found - begin);
-    result += to;
+  for (auto found = text.find(from); found != text.npos; found = text.find(from, begin)) {
+    result.add(text.substr(begin, found - begin));
+    result.add(to);
     begin = found + from.size();
   }
-  return result.append(text, begin);
+  result.add(text.substr(begin));
+  return result.take();
 }
 
-std::string replaced(const std::string& text, const RegularExpression& from,
-                     const std::string& to) {
+std::string replaced(std::string_view text, const RegularExpression& from, const std::string& to,
+                     BoundedText result) {
   std::vector<TextRange> matches;
   from.find_all(text, matches);
-  std::string result;
   std::size_t done = 0;
   for (const auto& match : matches) {
-    result.append(text, done, match.begin - done);
-    result += to;
+    result.add(text.substr(done, match.begin - done));
+    result.add(to);
     done = match.end;
   }
-  return result.append(text, done);
+  result.add(text.substr(done));
+  return result.take();
+}
+
+std::string joined(std::string_view before, std::string_view text, BoundedText result) {
+  result.add(before);
+  result.add(text);
+  return result.take();
 }
 
 // Returns the text without white space at its ends.
@@ -119,21 +132,23 @@ bool TextNormalizer::prepends() const {
                      [](const auto& step) { return std::holds_alternative<Prepend>(step); });
 }
 
+// The bound is of the first text: normal forms and the map of a step multiply by a constant.
 std::string TextNormalizer::operator()(std::string_view text, bool begins_text) const {
+  const BoundedText bound(kMostGrowth * text.size() + kMostBeyond);
   std::string result(text);
   for (const auto& step : steps_) {
     if (const auto* const form = std::get_if<NormalForm>(&step)) {
-      result = normalized(result, *form);
+      result = joined("", normalized(result, *form), bound);
     } else if (const auto* const replace = std::get_if<Replace>(&step)) {
-      result = replaced(result, replace->from, replace->to);
+      result = replaced(result, replace->from, replace->to, bound);
     } else if (const auto* const replace_matches = std::get_if<ReplaceMatches>(&step)) {
-      result = replaced(result, replace_matches->expression, replace_matches->to);
+      result = replaced(result, replace_matches->expression, replace_matches->to, bound);
     } else if (const auto* const strip = std::get_if<Strip>(&step)) {
       result = stripped(result, strip->left, strip->right);
     } else if (const auto* const map = std::get_if<CharacterMap>(&step)) {
-      result = map->by_graphemes(result);
+      result = map->by_graphemes(result, bound);
     } else if (begins_text && !result.empty()) {
-      result.insert(0, std::get<Prepend>(step).text);
+      result = joined(std::get<Prepend>(step).text, result, bound);
     }
   }
   return result;

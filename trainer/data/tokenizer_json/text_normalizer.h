@@ -29,7 +29,8 @@ class TextNormalizer {
   bool may_cut() const;
   // Whether it puts something before each text.
   bool prepends() const;
-  // Returns the normalised text. What goes before a text is left out unless `begins_text`.
+  // Returns the normalised text. What goes before a text is left out unless `begins_text`. Throws
+  // DataError if a step makes far more bytes of the text than any language needs.
   std::string operator()(std::string_view text, bool begins_text) const;
 
  private:

@@ -47,7 +47,7 @@ void EncodingQueue::submit() {
   batch_.tokens = worker.submit([this, pieces = std::move(batch_.pieces)] {
     std::vector<int32_t> tokens;
     for (const auto& piece : pieces) {
-      tokenizer_.encode_part(piece.text, piece.begins_document, tokens);
+      tokenizer_.encode_part_opened(piece.text, piece.begins_document, tokens);
       if (piece.ends_document) tokens.push_back(tokenizer_.eos());
     }
     return tokens;

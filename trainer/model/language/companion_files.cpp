@@ -34,27 +34,6 @@ bool have_one_vocabulary(const std::vector<NamedText>& some, const std::vector<N
   });
 }
 
-// A SentencePiece model does not say how its user begins a text. Without this file `transformers`
-// puts bos and a space before it, which the tokens of a dataset do not have.
-NamedText config_of_sentencepiece(const fs::path& data) {
-  const auto tokenizer = Tokenizer::load(data / kTokenizerFile);
-  auto ids = tokenizer->encode("b");
-  const auto second = tokenizer->encode("a");
-  ids.insert(ids.end(), second.begin(), second.end());
-  const bool adds_space = tokenizer->decode(ids) == "b a";
-  Json config{{kTokenizerClass, kLlamaTokenizer}, {"legacy", false},
-              {"add_bos_token", false},           {"add_eos_token", false},
-              {"add_prefix_space", adds_space},   {"clean_up_tokenization_spaces", false}};
-  if (const auto file = read_sentencepiece_file(read_file(data / kTokenizerFile))) {
-    const auto piece = [&](int32_t id) {
-      return file->pieces.at(static_cast<std::size_t>(id)).text;
-    };
-    config["eos_token"] = piece(tokenizer->eos());
-    if (tokenizer->bos()) config["bos_token"] = piece(*tokenizer->bos());
-  }
-  return {std::string(kTokenizerConfigFile), config.dump(2) + "\n"};
-}
-
 // LLaMA's class converts a model by itself, as one of byte pairs. The general one takes the
 // tokenizer.json as it is.
 void name_general_class(std::string& config_text) {
@@ -164,7 +143,8 @@ std::vector<NamedText> companion_files(const fs::path& model, const fs::path& da
       std::ranges::any_of(of_data, has_vocabulary) && !have_one_vocabulary(of_data, own);
   if (!is_other) return own;
   if (of_data.size() == 1 && of_data[0].name == kTokenizerFile) {
-    of_data.push_back(config_of_sentencepiece(data));
+    of_data.push_back({std::string(kTokenizerConfigFile),
+                       sentencepiece_config(of_data[0].content, /*adds_bos=*/false)});
   }
   return of_data;
 }
@@ -195,6 +175,20 @@ HfFacts trained_facts(const std::optional<HfFacts>& start, const DocumentTokens&
   facts.eos.clear();
   if (tokens.eos) facts.eos = {*tokens.eos};
   return facts;
+}
+
+void set_generation_ends(std::vector<NamedText>& files, const std::vector<int64_t>& eos) {
+  constexpr const char* kMember = "eos_token_id";
+  const auto file = std::ranges::find(files, kHfGenerationFile, &NamedText::name);
+  if (file == files.end() || eos.empty()) return;
+  auto json = Json::parse(file->content, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains(kMember) || json[kMember].is_null()) return;
+  const auto& ends = json[kMember];
+  for (const auto& end : ends.is_array() ? ends : Json::array({ends})) {
+    if (std::ranges::any_of(eos, [&](int64_t id) { return end == id; })) return;
+  }
+  json[kMember] = eos;
+  file->content = json.dump(2) + "\n";
 }
 
 }  // namespace farstep

@@ -1,5 +1,5 @@
-// What lies beside the weights of a language model for other programs: the tokenizer's files, and
-// generation_config.json. Farstep carries them unread from folder to folder.
+// What lies beside the weights of a language model: the tokenizer's files, and
+// generation_config.json. Farstep carries them from folder to folder.
 //
 // Thread-safe: these functions only read files.
 #pragma once
@@ -60,5 +60,9 @@ DocumentTokens document_tokens(const std::filesystem::path& data, int64_t eos);
 // another eos.
 HfFacts trained_facts(const std::optional<HfFacts>& start, const DocumentTokens& tokens,
                       int64_t length);
+
+// Replaces the eos_token_id of a generation_config.json among the files by `eos`, if it names
+// others alone: no text would end by it. Leaves a file alone that is no JSON object.
+void set_generation_ends(std::vector<NamedText>& files, const std::vector<int64_t>& eos);
 
 }  // namespace farstep

@@ -49,7 +49,8 @@ void generate(Decoder& decoder, std::vector<int64_t> prompt, const GenerateSetti
     const auto ids = at::from_blob(prompt.data() + prompt.size() - unread, {unread}, at::kLong);
     prompt.push_back(pick(decoder.read(ids).cpu(), settings, generator));
     unread = 1;
-    if (prompt.back() == settings.eos || !on_token(prompt.back())) return;
+    const bool is_end = std::ranges::find(settings.ends, prompt.back()) != settings.ends.end();
+    if (is_end || !on_token(prompt.back())) return;
   }
 }
 

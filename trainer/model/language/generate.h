@@ -19,11 +19,11 @@ struct GenerateSettings {
   int64_t vocabulary =
       0;  // only ids below this, where a model has more than its tokenizer; 0 is all
   uint64_t seed = 1;
-  int64_t eos = -1;  // token that ends the text; negative: none
+  std::vector<int64_t> ends = {};  // tokens, each of which ends the text
 };
 
-// Continues `prompt` (at least one token id). Calls `on_token` with each new id but eos, until it
-// returns false. The model sees the newest tokens, at most the decoder's capacity; where the
+// Continues `prompt` (at least one token id). Calls `on_token` with each new id but an end, until
+// it returns false. The model sees the newest tokens, at most the decoder's capacity; where the
 // capacity is used up, it goes on with the newest half of them. What the decoder has read is
 // forgotten. The same weights, prompt and settings produce the same ids.
 void generate(Decoder& decoder, std::vector<int64_t> prompt, const GenerateSettings& settings,

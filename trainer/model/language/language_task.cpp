@@ -1,5 +1,7 @@
 #include "trainer/model/language/language_task.h"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
 #include "trainer/base/error.h"
@@ -40,7 +42,11 @@ TokenWindows validation_windows(const TokenData& data, int64_t length) {
 HfFacts facts_of(const std::filesystem::path& source, const DocumentTokens& tokens,
                  int64_t length) {
   std::optional<HfFacts> start;
-  if (!source.empty()) start = read_language_folder(source).config.facts;
+  if (!source.empty()) {
+    const auto folder = read_language_folder(source);
+    if (!folder.caution.empty()) spdlog::warn("{}", folder.caution);
+    start = folder.config.facts;
+  }
   return trained_facts(start, tokens, length);
 }
 
@@ -63,6 +69,7 @@ LanguageTask::LanguageTask(const SiteConfig& site, const RunConfig& run,
                       ? std::optional(validation_windows(*data_, sequence_length_))
                       : std::nullopt) {
   if (data_) require_vocabulary(shape_, *data_, run_source);
+  set_generation_ends(files_, facts_.eos);
 }
 
 std::unique_ptr<TrainableModel> LanguageTask::make_model(at::Device device, bool recompute) const {

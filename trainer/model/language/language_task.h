@@ -57,7 +57,7 @@ class LanguageTask : public Task {
   const int64_t sequence_length_;
   const std::shared_ptr<const TokenData> data_;  // null: none
   const HfFacts facts_;                          // of config.json
-  const std::vector<NamedText> files_;
+  std::vector<NamedText> files_;
   // nullopt if the data has no such split, or there is none.
   const std::optional<TokenWindows> training_, validation_;
 };

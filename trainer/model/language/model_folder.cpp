@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/checkpoint/json_file.h"
 #include "trainer/model/device.h"
 #include "trainer/model/language/companion_files.h"
 #include "trainer/model/llama/llama_layout.h"
@@ -25,13 +26,30 @@ NamedBuffers named_specs(const std::vector<ParameterSpec>& layout) {
 // The tensors are checked before anybody allocates memory for the sizes that config.json states.
 LanguageFolder check_language_folder(HfFolder folder) {
   auto config = from_hugging_face(folder.config, (folder.path / kHfConfigFile).string());
+  std::string caution;
+  if (has_head_apart(folder)) {
+    config.shape.tied_embeddings = false;
+    caution = fmt::format(
+        "{}: says tie_word_embeddings, but the weights have a head (lm_head.weight) unlike the "
+        "embedding: the head counts, as in transformers 5; older versions leave it out",
+        (folder.path / kHfConfigFile).string());
+  }
   auto layout = llama_layout(config.shape);
   require_parameters(folder, named_specs(layout));
-  return {std::move(folder), std::move(config), std::move(layout)};
+  return {std::move(folder), std::move(config), std::move(layout), std::move(caution)};
 }
 
 LanguageFolder read_language_folder(const fs::path& path) {
   return check_language_folder(read_hf_folder(path));
+}
+
+std::vector<int64_t> end_tokens(const LanguageFolder& folder) {
+  const auto file = folder.folder.path / kHfGenerationFile;
+  std::vector<int64_t> ends;
+  if (fs::exists(file)) {
+    ends = generation_ends(load_json_data(file), file.string(), folder.config.shape.vocabulary);
+  }
+  return ends.empty() ? folder.config.facts.eos : ends;
 }
 
 void require_tokenizer_fits(const fs::path& path, const LlamaConfig& shape) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,8 +27,9 @@ inline std::span<const std::string_view> enum_names(WeightType) {
 // An open folder whose config.json Farstep can represent, and which has its tensors.
 struct LanguageFolder {
   HfFolder folder;
-  HfConfig config;
+  HfConfig config;  // of the tensors: with a head of its own if they have one
   std::vector<ParameterSpec> layout;
+  std::string caution;  // what a user is to know of it; empty: nothing
 };
 
 // Reads the config of an open folder, and checks names and shapes of its tensors against it. Throws
@@ -36,6 +38,10 @@ LanguageFolder check_language_folder(HfFolder folder);
 
 // Opens a folder and checks it so.
 LanguageFolder read_language_folder(const std::filesystem::path& path);
+
+// Returns the tokens that end a text of the model: those of its generation_config.json, or else of
+// config.json. Empty: neither names one. Throws DataError for a malformed file.
+std::vector<int64_t> end_tokens(const LanguageFolder& folder);
 
 // Throws DataError naming `path` if the tokenizer there has more ids than the model's vocabulary.
 void require_tokenizer_fits(const std::filesystem::path& path, const LlamaConfig& shape);

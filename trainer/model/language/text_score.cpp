@@ -18,6 +18,13 @@ at::Tensor windows(std::span<const int64_t> ids, int64_t count, int64_t length) 
 
 }  // namespace
 
+std::vector<int64_t> ids_of_text(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int64_t> ids;
+  if (tokenizer.opening().empty()) ids.push_back(tokenizer.eos());
+  for (const int32_t id : tokenizer.encode_opened(text)) ids.push_back(id);
+  return ids;
+}
+
 TextScore score_text(Llama& model, std::span<const int64_t> ids, int64_t length, int64_t batch) {
   FARSTEP_CHECK(ids.size() > 1, "a text has at least one token beside the first");
   TextScore score{.tokens = std::ssize(ids) - 1};

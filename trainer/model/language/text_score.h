@@ -1,17 +1,22 @@
 // How likely a language model finds given text.
 //
-// A text begins after the token that ends the text before it, as documents do in training. So each
-// of its own tokens is a target.
+// A text begins as its tokenizer opens it; or else after the token that ends the text before it, as
+// documents do in training. So each of its own tokens is a target.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/model/llama/llama.h"
 
 namespace farstep {
+
+// Returns the ids of a text that begins so.
+std::vector<int64_t> ids_of_text(const Tokenizer& tokenizer, std::string_view text);
 
 struct TextScore {
   double loss_sum = 0;  // cross-entropy, nats

@@ -110,8 +110,12 @@ void refuse_other_models(const HuggingFaceReader& reader) {
   }
   reader.require("model_type", "llama", "the architecture llama alone");
   const auto& names = reader.find("architectures");
-  const bool is_causal = !names.is_array() || names.empty() ||
-                         std::ranges::find(names, Json("LlamaForCausalLM")) != names.end();
+  // The second has no head of its own. Tensors are checked by name, so a head that is missing
+  // shows.
+  const bool is_causal =
+      !names.is_array() || names.empty() || std::ranges::any_of(names, [](const Json& name) {
+        return name == "LlamaForCausalLM" || name == "LlamaModel";
+      });
   if (!is_causal) {
     reader.fail("architectures", fmt::format("is {}; must have \"LlamaForCausalLM\", a language "
                                              "model with its head",
@@ -217,18 +221,26 @@ std::optional<int64_t> token_id(const HuggingFaceReader& reader, const std::stri
   return id < 0 ? std::nullopt : std::optional(id);
 }
 
+// Returns the ids of a member that is one id or a list of them.
+std::vector<int64_t> token_ids(const HuggingFaceReader& reader, const std::string& name,
+                               int64_t vocabulary) {
+  const auto& ids = reader.find(name);
+  std::vector<int64_t> found;
+  for (const auto& value : ids.is_array() ? ids : Json::array({ids})) {
+    if (const auto id = token_id(reader, name, value, vocabulary)) found.push_back(*id);
+  }
+  return found;
+}
+
 HfFacts read_facts(const HuggingFaceReader& reader, int64_t vocabulary) {
   HfFacts facts;
   facts.positions = reader.number<int64_t>("max_position_embeddings", kPositions, facts.positions);
-  const auto id_of = [&](const std::string& name, const Json& value) {
-    return token_id(reader, name, value, vocabulary);
+  const auto id_of = [&](const std::string& name) {
+    return token_id(reader, name, reader.find(name), vocabulary);
   };
-  facts.bos = id_of("bos_token_id", reader.find("bos_token_id"));
-  facts.pad = id_of("pad_token_id", reader.find("pad_token_id"));
-  const auto& eos = reader.find("eos_token_id");
-  for (const auto& value : eos.is_array() ? eos : Json::array({eos})) {
-    if (const auto id = id_of("eos_token_id", value)) facts.eos.push_back(*id);
-  }
+  facts.bos = id_of("bos_token_id");
+  facts.pad = id_of("pad_token_id");
+  facts.eos = token_ids(reader, "eos_token_id", vocabulary);
   return facts;
 }
 
@@ -243,6 +255,11 @@ HfConfig from_hugging_face(const Json& json, const std::string& file) {
   refuse_other_models(reader);
   const auto shape = read_shape(reader);
   return {shape, read_facts(reader, shape.vocabulary)};
+}
+
+std::vector<int64_t> generation_ends(const Json& json, const std::string& file,
+                                     int64_t vocabulary) {
+  return token_ids(HuggingFaceReader(json, file), "eos_token_id", vocabulary);
 }
 
 // With rope_scaling beside rope_theta: old versions of `transformers` read no rope_parameters, and

@@ -35,6 +35,10 @@ struct HfConfig {
 // other than Llama 3's, code of its own.
 HfConfig from_hugging_face(const Json& json, const std::string& file);
 
+// Returns the tokens that end a text by a generation_config.json, each below `vocabulary`; empty if
+// it names none. Throws DataError as from_hugging_face() does.
+std::vector<int64_t> generation_ends(const Json& json, const std::string& file, int64_t vocabulary);
+
 // Returns a config.json from which `transformers` builds the same model, in fp32. Every fact is a
 // member, so that no default of `transformers` can differ from it.
 Json to_hugging_face(const HfConfig& config);

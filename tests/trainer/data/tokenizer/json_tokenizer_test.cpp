@@ -164,10 +164,74 @@ TEST_CASE("the end token is what the user says, or the file beside it, or a usua
   refuse(folder, file, "does not say which token ends a document");
 }
 
+TEST_CASE("what goes before a text is what the files say, and never twice") {
+  TemporaryFolder folder;
+  auto file = small_file();
+  const auto opening = [&] {
+    write_file(folder / "tokenizer.json", file.dump());
+    return Tokenizer::load(folder.path())->opening();
+  };
+  const auto config = [&](const std::string& text) {
+    write_file(folder / "tokenizer_config.json", text);
+  };
+  using Ids = std::vector<int32_t>;
+  CHECK(opening().empty());
+  file["added_tokens"].push_back({{"id", 511}, {"content", "<s>"}, {"special", true}});
+  CHECK(opening().empty());
+  file["post_processor"] = {{"type", "BertProcessing"}, {"cls", {"th", 500}}, {"sep", {"e", 1}}};
+  CHECK(opening() == Ids{500});
+  config(R"({"bos_token": "the"})");
+  CHECK(opening() == Ids{500});
+  config(R"({"bos_token": "the", "add_bos_token": true})");
+  CHECK(opening() == Ids{501});
+  config(R"({"add_bos_token": true})");
+  CHECK(opening() == Ids{511});
+  config(R"({"add_bos_token": false})");
+  CHECK(opening().empty());
+  config(R"({"tokenizer_class": "LlamaTokenizerFast"})");
+  CHECK(opening() == Ids{511});
+
+  const auto text = Tokenizer::load(folder.path());
+  const auto names = Tokenizer::load(folder.path(), "", SpecialTokens::kTokens);
+  CHECK(text->encode("the").size() == 1);
+  CHECK(text->encode_opened("the") == Ids{511, 501});
+  CHECK(text->encode_opened("") == Ids{511});
+  CHECK(names->encode_opened("<s>the") == Ids{511, 501});
+  CHECK(names->encode_opened("<s><s>") == Ids{511, 511});
+  CHECK(text->encode_opened("<s>the").size() > 3);  // the name is text
+  Ids parts{7};
+  names->encode_part_opened("the", true, parts);
+  names->encode_part_opened("the", false, parts);
+  CHECK(parts == Ids{7, 511, 501, 501});
+
+  config("{}");
+  file["post_processor"]["cls"][1] = 600;
+  write_file(folder / "tokenizer.json", file.dump());
+  CHECK_THROWS_WITH(Tokenizer::load(folder.path()),
+                    Catch::Contains("tokenizer.json: post_processor: there is no token 600"));
+}
+
+TEST_CASE("a text of which a normalizer makes too much is refused with the file's name") {
+  TemporaryFolder folder;
+  auto file = small_file();
+  std::vector<FileJson> steps(40, replacement("String", "a", "aa"));
+  file["normalizer"] = sequence(steps);
+  write_file(folder / "tokenizer.json", file.dump());
+  const auto tokenizer = Tokenizer::load(folder.path());
+  CHECK(tokenizer->encode("the") == std::vector<int32_t>{501});
+  CHECK_THROWS_WITH(tokenizer->encode("that"),
+                    Catch::StartsWith((folder / "tokenizer.json").string() + ": normalizer: "));
+}
+
 TEST_CASE("a file that is broken or not supported is refused with its name and place") {
   TemporaryFolder folder;
   write_file(folder / "tokenizer.json", "{\"model\": ");
-  CHECK_THROWS_WITH(Tokenizer::load(folder.path()), Catch::Contains("tokenizer.json: byte "));
+  CHECK_THROWS_WITH(Tokenizer::load(folder.path()), Catch::Contains("tokenizer.json: byte 10:"));
+  for (const std::string number : {"1e400", "-1e400", "[1, 1e999]"}) {
+    write_file(folder / "tokenizer.json", R"({"model": {"vocab": )" + number + "}}");
+    CHECK_THROWS_WITH(Tokenizer::load(folder.path()),
+                      Catch::Contains("tokenizer.json: byte ") && Catch::Contains("too large"));
+  }
   refuse(folder, {{"version", "1.0"}}, "no member \"model\"");
   auto file = small_file();
   file["model"]["type"] = "WordPiece";

@@ -63,6 +63,8 @@ TEST_CASE("rules are found by graphemes, or the longest at each place") {
   CHECK(map.by_longest_rules("A\u0301") == "a\u0301");
   CHECK(map.by_graphemes("A\u0301\u0302\u0303") == "a\u0301\u0302\u0303");
   CHECK(map.by_graphemes("").empty());
+  CHECK(map.by_graphemes("A\u0301", BoundedText(1)) == "a");
+  CHECK_THROWS_AS(map.by_graphemes("A\u0301b", BoundedText(1)), DataError);
   CHECK(map.by_longest_rules("").empty());
 }
 

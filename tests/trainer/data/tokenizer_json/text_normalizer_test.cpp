@@ -34,6 +34,36 @@ TEST_CASE("white space is stripped at the ends, and matches are replaced") {
   CHECK(parsed(R"({"type": "Strip"})")(" ", true).empty());
 }
 
+TEST_CASE("steps that double a text end at a limit in proportion to it, and not in memory") {
+  const auto normalizer = [](int count, const std::string& step) {
+    std::string steps = step;
+    for (int i = 1; i < count; ++i) steps += ", " + step;
+    return parsed(R"({"type": "Sequence", "normalizers": [)" + steps + "]}");
+  };
+  const std::string fixed = R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})";
+  const std::string matches = R"({"type": "Replace", "pattern": {"Regex": "a"}, "content": "aa"})";
+  const std::string before = R"({"type": "Prepend", "prepend": ")" + std::string(100, 'a') + "\"}";
+  for (const std::size_t size : {1, 100, 10'000}) {
+    const std::string text(size, 'a');
+    for (const auto& step : {fixed, matches}) {
+      INFO(size << " bytes, " << step);
+      CHECK(normalizer(5, step)(text, true) == std::string(32 * size, 'a'));
+      CHECK_THROWS_WITH(normalizer(40, step)(text, true),
+                        Catch::Contains("normalizer: makes more"));
+    }
+  }
+  CHECK_THROWS_AS(normalizer(1, before)("a", true), DataError);
+  CHECK(normalizer(1, before)(std::string(100, 'a'), true) == std::string(200, 'a'));
+  const std::string long_content =
+      R"({"type": "Replace", "pattern": {"String": "a"}, "content": ")" +
+      std::string(1 << 20, 'b') + "\"}";
+  CHECK_THROWS_AS(normalizer(1, long_content)(std::string(1 << 20, 'a'), true), DataError);
+  // The character of which compatibility makes most.
+  std::string largest;
+  for (int i = 0; i < 1000; ++i) largest += "\ufdfa";
+  CHECK(normalizer(2, R"({"type": "NFKC"})")(largest, true).size() == 11 * largest.size());
+}
+
 // What each kind of step makes of a text that begins, and whether texts may be cut with it.
 TEST_CASE("the rules of each step") {
   struct Case {

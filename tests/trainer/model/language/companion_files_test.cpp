@@ -137,4 +137,24 @@ TEST_CASE("a malformed tokenizer.json is refused with its name") {
   }
 }
 
+TEST_CASE("generation_config.json never names other ends alone than the documents have") {
+  const auto ends = [](const std::string& content, const std::vector<int64_t>& eos) {
+    std::vector<NamedText> files{{"tokenizer.json", "{}"}, {"generation_config.json", content}};
+    set_generation_ends(files, eos);
+    CHECK(files[0].content == "{}");
+    return files[1].content;
+  };
+  CHECK(Json::parse(ends(R"({"eos_token_id": 3, "top_k": 5})", {7})) ==
+        Json{{"eos_token_id", {7}}, {"top_k", 5}});
+  CHECK(Json::parse(ends(R"({"eos_token_id": [3, 4]})", {7, 8})) == Json{{"eos_token_id", {7, 8}}});
+  for (const std::string kept : {R"({"eos_token_id": [3, 7]})", R"({"eos_token_id": 7})",
+                                 R"({"eos_token_id": null})", "{}", "no JSON"}) {
+    CHECK(ends(kept, {7}) == kept);
+  }
+  CHECK(ends(R"({"eos_token_id": 3})", {}) == R"({"eos_token_id": 3})");
+  std::vector<NamedText> none;
+  set_generation_ends(none, {7});
+  CHECK(none.empty());
+}
+
 }  // namespace farstep

@@ -101,7 +101,7 @@ TEST_CASE("ids that the tokenizer does not have are not chosen") {
 TEST_CASE("a text ends at its eos, after its last token, and when it is told to") {
   auto model = small_model();
   const auto ids = generated(model, {.tokens = 5, .temperature = 0});
-  REQUIRE(generated(model, {.tokens = 5, .temperature = 0, .eos = ids[0]}).empty());
+  REQUIRE(generated(model, {.tokens = 5, .temperature = 0, .ends = {3, ids[0]}}).empty());
   REQUIRE(generated(model, {.tokens = 0}).empty());
   Decoder decoder(model, ComputeType::kFP32, kCapacity);
   int calls = 0;
