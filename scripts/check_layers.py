@@ -32,7 +32,7 @@ MAY_INCLUDE = {
     "trainer/data/parquet": "base",
     "trainer/data/documents": "base text parquet",
     "trainer/data/tokens": "base system config data text documents tokenizer",
-    "trainer/data/images": "base memory data",
+    "trainer/data/images": "base memory data documents",
     "trainer/model/shape": "base config images",
     "trainer/kernels/numbers": "base processor",
     "trainer/kernels": "base processor numbers",
