@@ -30,8 +30,9 @@ MAY_INCLUDE = {
     "trainer/data/tokenizer_json": "base text pieces",
     "trainer/data/tokenizer": "base system config text pieces tokenizer_json",
     "trainer/data/parquet": "base",
-    "trainer/data/tokens": "base system config data text parquet tokenizer",
-    "trainer/data/images": "base memory data",
+    "trainer/data/documents": "base text parquet",
+    "trainer/data/tokens": "base system config data text documents tokenizer",
+    "trainer/data/images": "base memory data documents",
     "trainer/model/shape": "base config images",
     "trainer/kernels/numbers": "base processor",
     "trainer/kernels": "base processor numbers",
@@ -84,7 +85,7 @@ MAY_INCLUDE = {
     "trainer/scatter": "base data transport exchange",
     "trainer/settings": "base config data schedule outer_optimizer policy link protocol admission shape model checkpoint inner "
     "outer_sync strategy",
-    "trainer/model/language": "base system config tokenizer tokens settings shape model llama fused cpu_ops gpu_ops checkpoint",
+    "trainer/model/language": "base system config text tokenizer documents tokens settings shape model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/model/convnet": "base config images settings parameters shape model checkpoint",
     "trainer/tasks": "base config tokens images settings parameters shape model llama language convnet checkpoint",
     "trainer/peers": "base config settings shape outer_optimizer knowledge policy plan sockets transport gloo secure "
@@ -103,7 +104,7 @@ MAY_INCLUDE = {
     "trainer/init": "base system config settings shape model link secure",
     "trainer/commands": "base processor system config manual settings telemetry series report watch tokenizer tokens "
     "outer_optimizer knowledge policy plan simulate shape sockets secure protocol membership peers launch init",
-    "trainer/commands/torch": "base system config manual settings telemetry report watch tokenizer tokens images "
+    "trainer/commands/torch": "base system config manual settings telemetry report watch text tokenizer documents tokens images "
     "knowledge simulate commands model matmul language convnet tasks checkpoint launch probe run doctor",
     "trainer": "commands torch",
     "docs/examples/outer_loop": "",  # sees what is installed, and no folder of the tree

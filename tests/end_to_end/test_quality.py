@@ -1,5 +1,6 @@
 """What a user sees of a trained model: its text, its loss, its answers."""
 
+import gzip
 import json
 import math
 import subprocess
@@ -45,6 +46,12 @@ class Quality(ClusterTest):
                                timeout=120, check=True)
         self.assertEqual(piped.stdout, text)
         self.assertIn("tokens/s", piped.stderr)
+        marked = b"\xef\xbb\xbf" + CONTEXT.encode()
+        file.write_bytes(marked)
+        self.assertEqual(self.text_of("--prompt-file", file), text)
+        piped = subprocess.run([str(FARSTEP), "generate", str(self.site), "--data", str(DATA), "--tokens", "24"],
+                               input=marked, capture_output=True, timeout=120, check=True)
+        self.assertEqual(piped.stdout.decode(), text)
         with self.subTest("the checkpoint has the tokenizer"):
             own = farstep("generate", self.site, "--tokens", 24, "--prompt", CONTEXT)
             self.assertEqual(own.stdout, text)
@@ -78,6 +85,9 @@ class Quality(ClusterTest):
         file.write_text(text, encoding="utf-8")
         found = self.score("--text", file)
         self.assertEqual(found["sequence_length"], 32)  # as trained
+        for name, content in (("marked.txt", b"\xef\xbb\xbf" + text.encode()), ("text.GZ", gzip.compress(text.encode()))):
+            (self.folder / name).write_bytes(content)
+            self.assertEqual(self.score("--text", self.folder / name), found)
         bits = found["loss"] * found["tokens"] / math.log(2)
         self.assertAlmostEqual(found["bits_per_byte"], bits / len(text.encode()), places=9)
         with self.subTest("the checkpoint has the tokenizer"):
@@ -117,6 +127,8 @@ class Quality(ClusterTest):
         empty.write_text("", encoding="utf-8")
         broken = self.folder / "broken.jsonl"
         broken.write_text('{"ctx": "a"}\n', encoding="utf-8")
+        picture = self.folder / "picture.txt"
+        picture.write_bytes(b"\x89PNG\r\n")
         cases = ((("generate", "--prompt", "a", "--prompt-file", empty), 2, "exclude each other"),
                  (("generate", "--prompt", "a", "--stop", ""), 2, "--stop must not be empty"),
                  (("generate", "--prompt", "a", "--compute", "fp8"), 2, "use fp32 or bf16"),
@@ -124,6 +136,10 @@ class Quality(ClusterTest):
                  (("generate", "--prompt-file", self.folder / "none"), 3, "none"),
                  (("evaluate", "--text", empty), 3, "empty.txt: is empty"),
                  (("evaluate", "--questions", broken), 3, "line 1: endings: is missing"),
+                 (("evaluate", "--text", broken), 3, "is a file of JSON lines"),
+                 (("evaluate", "--text", picture), 3, "picture.txt: a picture"),
+                 (("generate", "--prompt-file", picture), 3, "picture.txt: a picture"),
+                 (("evaluate", "--questions", picture), 3, "a picture"),
                  (("evaluate", "--text", empty, "--questions", broken), 2, "exclude each other"))
         for (command, *options), code, message in cases:
             with self.subTest(message=message):

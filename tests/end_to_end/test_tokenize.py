@@ -1,4 +1,4 @@
-"""`farstep tokenize` that is interrupted, and what the same command makes of it; Parquet files."""
+"""`farstep tokenize` that is interrupted, and what the same command makes of it; which files it reads, and how."""
 
 import gzip
 import json
@@ -11,6 +11,7 @@ import unittest
 from pathlib import Path
 
 from cluster import DATA, FARSTEP, REPOSITORY, farstep, wait_until
+from oracles import PYTHON, require_modules
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -144,10 +145,27 @@ class Parquet(unittest.TestCase):
         self.assertEqual(refused.returncode, 3)
         self.assertIn('zstd.parquet: row 4 (from 0): has no text in column "text"', refused.stderr)
         for path, output in ((lines, "lines"), (self.GOLDEN / "zstd.parquet", "rows")):
-            made = self.tokenize(path, output, "--bad-text", "skip", "--validation-fraction", 0.2)
+            made = self.tokenize(path, output, "--bad-text", "skip", "--most-left-out", 0.5, "--validation-fraction", 0.2)
             self.assertEqual(made.returncode, 0, made.stderr)
         for shard in ("train-00000.tokens", "validation-00000.tokens"):
             self.assertEqual((self.folder / "rows" / shard).read_bytes(), (self.folder / "lines" / shard).read_bytes())
+
+    def test_a_page_out_of_proportion_is_read_after_what_the_message_says(self):
+        """300 MB of text in one page of a file of some KB; then as the message has it written."""
+        require_modules("pyarrow")
+        path = self.folder / "page.parquet"
+        write = ("import sys, pyarrow, pyarrow.parquet\n"
+                 "table = pyarrow.table({'text': ['tick tock goes the clock ' * 800] * 15000})\n"
+                 f"pyarrow.parquet.write_table(table, {str(path)!r}, use_dictionary=False, compression='zstd', "
+                 "**eval(sys.argv[1]))")
+        subprocess.run([PYTHON, "-c", write, "dict(data_page_size=1 << 30, write_batch_size=1 << 20)"], check=True)
+        refused = self.tokenize(path, "data")
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        self.assertIn("256 MiB", refused.stderr)
+        remedy = refused.stderr.split("write_table(..., ")[1].split(")")[0]
+        subprocess.run([PYTHON, "-c", write, f"dict({remedy})"], check=True)
+        made = self.tokenize(path, "data")
+        self.assertEqual(made.returncode, 0, made.stderr)
 
     def test_what_cannot_be_read_is_named(self):
         """A nested column, one that is not there, bytes that are no text, and a truncated file."""
@@ -162,6 +180,110 @@ class Parquet(unittest.TestCase):
             self.assertEqual(refused.returncode, 3, refused.stderr)
             self.assertIn(message, refused.stderr)
             self.assertFalse((self.folder / "data").exists())
+
+
+class Files(unittest.TestCase):
+    """Files of all kinds and names, with Python's own readers as the oracle."""
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def tokenize(self, path: Path, *options: object) -> subprocess.CompletedProcess:
+        """With the tokenizer of the tests' corpus."""
+        return farstep("tokenize", path, "--output", self.folder / "data", "--tokenizer", DATA, *options)
+
+    def tokens(self, path: Path, *options: object) -> tuple[bytes, bytes]:
+        """Both splits of the dataset that is made of it."""
+        made = self.tokenize(path, *options)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return tuple((self.folder / "data" / f"{split}-00000.tokens").read_bytes() for split in ("train", "validation"))
+
+    def test_lines_are_read_as_python_reads_them(self):
+        """What json.loads takes becomes its text, and what it refuses is left out; halves of pairs become U+FFFD."""
+        values = ["NaN", "-Infinity", "1e999", "-0.0E-0", "9" * 400, "01", "1.", ".5", "+1", "nul", "[1,]", "[[1], {}]",
+                  "{\"a\": 1,}", "\"\\ud83d\"", "\"\\q\"", "\"\t\"", "\"\\u12\"", "'x'", "\"\\u00e9\"", "true", "\"", "{"]
+        lines = [f'{{"text": "tick tock {i}", "other": {value}}}' for i, value in enumerate(values)]
+        lines += [f'{{"text": {value}}}' for value in values]
+        lines += [f'{{"other": {value}, "te\\u0078t": "tick \\ud83d\\ude00 tock \\udc00"}}' for value in values]
+        lines += ['{"text": "tick", "text": "tock"}', "[1]", "3", "nothing", '{"text": "tick"} {}', '{"text": "x"'] * 2
+        path = self.folder / "a.jsonl"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        texts = []
+        for line in lines:
+            try:
+                found = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(found, dict) and isinstance(found.get("text"), str):
+                texts.append(found["text"].encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        self.assertGreater(len(texts), 20)
+        refused = self.tokenize(path, "--bad-text", "skip")
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        left_out = len(lines) - len(texts)
+        self.assertIn(f"{left_out} of {len(lines)} documents", refused.stderr)
+        options = ("--validation-fraction", 0.5)
+        taken = self.tokenize(path, "--bad-text", "skip", "--most-left-out", 1, "--validation-fraction", 0)
+        self.assertEqual(taken.returncode, 0, taken.stderr)
+        train = (self.folder / "data/train-00000.tokens").read_bytes()
+        path.write_text("".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts), encoding="utf-8")
+        self.assertEqual(self.tokenize(path, "--validation-fraction", 0).returncode, 0)
+        self.assertEqual((self.folder / "data/train-00000.tokens").read_bytes(), train)
+        # A byte that is not UTF-8 counts where it is asked for.
+        good = self.tokens(path, *options)
+        with path.open("rb+") as file:
+            content = file.read().replace(b'{"text"', b'{"\xff": "\xfe", "text"')
+            file.seek(0)
+            file.write(content)
+        self.assertEqual(self.tokens(path, *options), good)
+
+    def test_a_name_and_the_first_bytes_say_the_kind(self):
+        """One set of tokens, whatever the file is called, and however it is compressed; a mark before it is none."""
+        lines = "".join(json.dumps({"text": f"tick {i}", "url": "x"}) + "\n" for i in range(20)).encode()
+        path = self.folder / "a.jsonl"
+        path.write_bytes(lines)
+        expected = self.tokens(path)
+        for name, content in (("a.json", lines), ("a.NDJSON", lines), ("a.jsonlines", lines), ("part-00000", lines),
+                              ("a.json.gz", gzip.compress(lines)), ("b.JSON.GZ", gzip.compress(lines)),
+                              ("a.jsonl", b"\xef\xbb\xbf" + lines), ("a.jsonl", b"\xef\xbb\xbf\n" + lines),
+                              ("c.jsonl", gzip.compress(b"\xef\xbb\xbf" + lines))):
+            with self.subTest(name):
+                path = self.folder / name
+                path.write_bytes(content)
+                self.assertEqual(self.tokens(path), expected)
+        text = b"Tick tock goes the clock.\n" * 50
+        path = self.folder / "a.txt"
+        path.write_bytes(text)
+        expected = self.tokens(path)
+        path.write_bytes(b"\xef\xbb\xbf" + text)
+        self.assertEqual(self.tokens(path), expected)
+        self.assertEqual(self.tokens(path.rename(path.with_suffix(".TXT"))), expected)
+
+    def test_what_is_of_no_known_kind_is_refused(self):
+        """By name, or by what it holds; and a cloned dataset is read without what describes it."""
+        text = self.folder / "text"
+        text.mkdir()
+        (text / "a.csv").write_text("text,url\n")
+        (text / "b.json").write_text(json.dumps([{"text": "x"}]))
+        (text / "c.txt").write_bytes(b"PK\x03\x04")
+        (text / "d.parquet").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+        refused = self.tokenize(text)
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        for part in ('a.csv: ".csv" is no kind', "b.json: one JSON list", "c.txt: a zip archive", "git lfs pull",
+                     "Kinds that are read: text (.txt", "--unknown-files leave_out"):
+            self.assertIn(part, refused.stderr)
+        lines = "".join(json.dumps({"text": f"tick {i}"}) + "\n" for i in range(40))
+        (text / "e.jsonl").write_text(lines)
+        expected = self.tokens(text / "e.jsonl")
+        self.assertEqual(self.tokens(text, "--unknown-files", "leave_out"), expected)
+        clone = self.folder / "clone"
+        (clone / "data").mkdir(parents=True)
+        (clone / "data/train.jsonl").write_text(lines)
+        (clone / "README.md").write_text("# Ticks\n")
+        (clone / "dataset_infos.json").write_text(json.dumps({"default": {}}, indent=1))
+        self.assertEqual(self.tokens(clone), expected)
+        made = self.tokenize(clone)
+        self.assertIn("README.md: says what the folder has", made.stderr)
 
 
 if __name__ == "__main__":

@@ -289,6 +289,9 @@ void add_data(Corpus& corpus) {
   add_tokenizer_json(corpus);
   add_unigram(corpus);
   add_parquet(corpus);
+  corpus.add("text_file",
+             "{\"text\": \"a\\ud83d\\ude00\\n\", \"b\": [1.5e-3, NaN, {}]}\n[1, null]\n");
+  corpus.add("text_file", "\xef\xbb\xbfOne text.\n\nOf two parts.\n");
   corpus.add("images", std::string("\0\0\10\2\0\0\0\2\0\0\0\3abcdef", 18));
   corpus.add("images", std::string("\7") + std::string(3072, 'p'));
 }

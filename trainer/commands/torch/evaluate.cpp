@@ -9,10 +9,10 @@
 #include <memory>
 #include <numbers>
 
-#include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/torch/model_options.h"
 #include "trainer/commands/torch/torch_command.h"
+#include "trainer/data/documents/file_kind.h"
 #include "trainer/data/images/image_data.h"
 #include "trainer/data/images/image_examples.h"
 #include "trainer/data/tokenizer/tokenizer.h"
@@ -79,7 +79,7 @@ class LanguageEvaluation {
       throw ConfigError("farstep evaluate: --text and --questions exclude each other");
     }
     if (options_.questions) return answer_questions(*options_.questions);
-    if (options_.text) return read_text(*options_.text);
+    if (options_.text) return score_file(*options_.text);
     require_data(options_);
     read_shards();
   }
@@ -158,8 +158,8 @@ class LanguageEvaluation {
     return bytes;
   }
 
-  void read_text(const std::string& file) const {
-    const auto text = read_file(file);
+  void score_file(const std::string& file) const {
+    const auto text = read_text(file);
     if (text.empty()) throw DataError(file + ": is empty");
     const auto tokens = tokenizer();
     const auto score = score_text(*model_, ids_of_text(*tokens, text), length_, options_.batch);

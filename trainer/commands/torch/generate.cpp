@@ -9,11 +9,12 @@
 #include <iterator>
 
 #include "trainer/base/clock.h"
-#include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/program.h"
 #include "trainer/commands/torch/model_options.h"
 #include "trainer/commands/torch/torch_command.h"
+#include "trainer/data/documents/file_kind.h"
+#include "trainer/data/text/utf8.h"
 #include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/model/language/streamed_text.h"
 
@@ -142,8 +143,9 @@ void converse(Writer& writer) {
 
 std::string prompt_of(const GenerateOptions& options) {
   if (options.prompt) return *options.prompt;
-  if (options.prompt_file) return read_file(*options.prompt_file);
-  return {std::istreambuf_iterator<char>(std::cin), {}};
+  if (options.prompt_file) return read_text(*options.prompt_file);
+  const std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  return std::string(without_byte_order_mark(text));
 }
 
 }  // namespace

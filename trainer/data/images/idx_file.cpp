@@ -1,7 +1,5 @@
 #include "trainer/data/images/idx_file.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/data/documents/byte_reader.h"
 
 namespace farstep {
 
@@ -21,28 +20,27 @@ constexpr uint8_t kBytesCode = 8;
 // More than any data set that fits into memory; a damaged header must not ask for 2^32 rows.
 constexpr int64_t kMostValues = int64_t{1} << 32;
 
-// Reads through zlib, which passes on a file that is not compressed as it is.
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& path)
-      : path_(path), file_(gzopen(path.c_str(), "rb"), gzclose) {
-    if (!file_) fail("cannot be opened");
-  }
+      : path_(path), bytes_(open_bytes(path)), most_bytes_(most_memory_bytes(path)) {}
 
   void read(std::span<uint8_t> bytes) {
-    // zlib counts in int.
-    constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-    while (!bytes.empty()) {
-      const auto wanted = std::min(bytes.size(), kMostBytes);
-      const int got = gzread(file_.get(), bytes.data(), static_cast<unsigned>(wanted));
-      if (got <= 0) fail("is cut short or damaged");
-      bytes = bytes.subspan(static_cast<std::size_t>(got));
-    }
+    const std::span<char> out(reinterpret_cast<char*>(bytes.data()), bytes.size());
+    if (bytes_->read(out) < out.size()) fail("is cut short");
+  }
+  // A small compressed file could fill all memory.
+  void require_memory(int64_t bytes) const {
+    if (!bytes_->is_compressed() || bytes <= most_bytes_) return;
+    fail(
+        fmt::format("decompressed, it takes {} MiB of memory, and a file of this size may take {} "
+                    "MiB; decompress it before, if you trust it",
+                    bytes >> 20, most_bytes_ >> 20));
   }
   // A file with more values than its shape is not what its name says.
   void require_end() {
-    uint8_t more = 0;
-    if (gzread(file_.get(), &more, 1) != 0) fail("goes on after the values of its shape");
+    char more = 0;
+    if (bytes_->read({&more, 1}) != 0) fail("goes on after the values of its shape");
   }
   [[noreturn]] void fail(const std::string& message) const {
     throw DataError(fmt::format("{}: {}", path_.string(), message));
@@ -50,7 +48,8 @@ class Reader {
 
  private:
   const std::filesystem::path path_;
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
+  const std::unique_ptr<ByteReader> bytes_;
+  const int64_t most_bytes_;
 };
 
 }  // namespace
@@ -73,6 +72,7 @@ IdxFile read_idx_file(const std::filesystem::path& path) {
     values *= size;
     file.shape.push_back(size);
   }
+  reader.require_memory(values);
   // In pieces, so that a damaged shape takes no more memory than the file has values.
   constexpr int64_t kPieceBytes = int64_t{1} << 24;
   for (int64_t done = 0; done < values;) {

@@ -15,7 +15,7 @@ struct IdxFile {
 };
 
 // Throws DataError with the path if the file cannot be read, is cut short, goes on after its
-// values, or holds anything but bytes.
+// values, holds anything but bytes, or is compressed and takes memory out of proportion.
 IdxFile read_idx_file(const std::filesystem::path& path);
 
 // Reads the grey images (N, height, width) of one file and the labels (N) of another. Throws

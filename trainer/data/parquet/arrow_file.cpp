@@ -18,8 +18,9 @@ namespace {
 constexpr int64_t kBatchRows = 1024;
 constexpr int64_t kBufferBytes = 1 << 20;
 // Memory for the pages of a file: Arrow takes what a page announces before it reads the page, and a
-// damaged one may announce gigabytes. Writers make pages of about 1 MiB, or of one long text.
-constexpr int64_t kLeastMemoryBytes = 256 << 20, kMemoryOfFile = 8;
+// damaged one may announce gigabytes. Writers make pages of about 1 MiB, or of one long text, and
+// compression makes text up to 64 times smaller.
+constexpr int64_t kLeastMemoryBytes = 256 << 20, kMemoryOfFile = 64;
 
 [[noreturn]] void refuse(const std::string& what) {
   throw parquet::ParquetException(what);
@@ -29,6 +30,20 @@ int64_t most_memory_bytes(const char* path) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
   return kLeastMemoryBytes + (error ? 0 : kMemoryOfFile * static_cast<int64_t>(bytes));
+}
+
+// Returns what `call` returns, and says what mends it where memory does not suffice.
+template <typename Call>
+auto within_memory(const char* path, Call&& call) {
+  try {
+    return call();
+  } catch (const parquet::ParquetStatusException& error) {
+    if (!error.status().IsOutOfMemory()) throw;
+    refuse("a page takes more memory than the " + std::to_string(most_memory_bytes(path) >> 20) +
+           " MiB that a file of this size may take (256 MiB and 64 times its own); write it with "
+           "smaller pages: pyarrow.parquet.write_table(..., data_page_size=1 << 20, "
+           "write_batch_size=64)");
+  }
 }
 
 std::unique_ptr<parquet::ParquetFileReader> open_reader(const char* path, arrow::MemoryPool& pool) {
@@ -85,7 +100,8 @@ int find_column(const parquet::SchemaDescriptor& schema, const std::string& name
 class ParquetFile : public ArrowFile {
  public:
   explicit ParquetFile(const char* path)
-      : pool_(arrow::default_memory_pool(), most_memory_bytes(path)),
+      : path_(path),
+        pool_(arrow::default_memory_pool(), most_memory_bytes(path)),
         reader_(open_reader(path, pool_)) {
     int64_t rows = 0;
     for (int i = 0; i < reader_->metadata()->num_row_groups(); ++i) {
@@ -103,7 +119,7 @@ class ParquetFile : public ArrowFile {
   }
 
   bool read(std::string_view& bytes) override {
-    if (row_ == batch_rows_) decode();
+    if (row_ == batch_rows_) within_memory(path_.c_str(), [&] { decode(); });
     if (levels_[static_cast<std::size_t>(row_++)] != most_level_) return false;
     const auto& value = values_[static_cast<std::size_t>(value_++)];
     bytes = {reinterpret_cast<const char*>(value.ptr), value.len};
@@ -119,7 +135,9 @@ class ParquetFile : public ArrowFile {
       const int64_t count = std::min(rows, group_rows_left_);
       if (count < group_rows_left_) {
         open_group();
-        if (values_reader_->Skip(count) != count) refuse("a row group ends before its last row");
+        const auto skipped =
+            within_memory(path_.c_str(), [&] { return values_reader_->Skip(count); });
+        if (skipped != count) refuse("a row group ends before its last row");
       }
       group_rows_left_ -= count;
       rows -= count;
@@ -161,6 +179,7 @@ class ParquetFile : public ArrowFile {
     group_rows_left_ -= rows;
   }
 
+  const std::string path_;
   arrow::CappedMemoryPool pool_;
   const std::unique_ptr<parquet::ParquetFileReader> reader_;
   int column_ = 0;

@@ -14,11 +14,6 @@
 
 namespace farstep {
 
-// Whether the name is that of a Parquet file.
-inline bool is_parquet(const std::filesystem::path& path) {
-  return path.extension() == ".parquet";
-}
-
 // The module that reads such files; a build without Arrow's library has none.
 inline constexpr const char* kParquetModule = "libfarstep_parquet.so";
 

@@ -15,6 +15,12 @@ std::size_t valid_utf8_bytes(std::string_view text);
 // Returns `text` with U+FFFD in place of every invalid part, as browsers and Rust replace it.
 std::string with_replaced_bytes(std::string_view text);
 
+// Returns `text` without the byte-order mark that it may begin with.
+constexpr std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  return text.substr(text.starts_with(kMark) ? kMark.size() : 0);
+}
+
 // Returns how many bytes the character has that begins with the byte `lead`. The text is valid.
 constexpr std::size_t character_bytes(char lead) {
   const auto byte = static_cast<unsigned char>(lead);

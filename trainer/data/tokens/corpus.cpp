@@ -2,10 +2,7 @@
 // cut, so the tokens are those of the whole text.
 #include "trainer/data/tokens/corpus.h"
 
-#include <glob.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -15,8 +12,6 @@ namespace farstep {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 // A piece is large enough for its cost beside the encoding, and small enough to keep all threads
 // busy.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 16;
@@ -24,47 +19,6 @@ constexpr std::size_t kPieceSlack = kPieceBytes / 4;
 constexpr double kTrainingBytes = 1 << 25;  // enough for the pairs of a vocabulary; bounds the time
 constexpr std::size_t kLongestLine = 4192;  // SentencePiece ignores longer lines
 constexpr std::size_t kLineSlack = 192;
-
-InputFile input_file(const fs::path& path) {
-  std::error_code error;
-  const auto bytes = fs::file_size(path, error);
-  const auto modified = error ? fs::file_time_type() : fs::last_write_time(path, error);
-  if (error) {
-    throw DataError(fmt::format("{}: cannot be read: {}", path.string(), error.message()));
-  }
-  return {path, static_cast<int64_t>(bytes),
-          std::chrono::nanoseconds(modified.time_since_epoch()).count()};
-}
-
-// Sorted, so that the dataset does not depend on the order in the file system.
-std::vector<fs::path> files_below(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code error;
-  auto entry = fs::recursive_directory_iterator(folder, error);
-  for (; !error && entry != fs::end(entry); entry.increment(error)) {
-    // Editors, version control and downloads leave hidden files and folders that are no text.
-    const bool hidden = entry->path().filename().string().starts_with('.');
-    if (hidden && entry->is_directory(error)) entry.disable_recursion_pending();
-    if (!hidden && entry->is_regular_file(error)) files.push_back(entry->path());
-  }
-  if (error || files.empty()) {
-    throw DataError(fmt::format("{}: {}", folder.string(),
-                                error ? error.message() : "no files in this folder"));
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-// Returns what fits a pattern, in order of the names. A shell passes a pattern on that is in
-// quotes; users quote one that fits more files than a command line takes.
-std::vector<fs::path> names_like(const std::string& pattern) {
-  ::glob_t found{};
-  const int error = ::glob(pattern.c_str(), 0, nullptr, &found);
-  const std::vector<fs::path> names(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  ::globfree(&found);
-  if (error != 0) throw DataError(fmt::format("{}: no file fits this pattern", pattern));
-  return names;
-}
 
 // Returns where to end a piece of a long text: at the place nearest to kPieceBytes that may be cut.
 std::size_t piece_end(std::string_view text, const TextRules& rules) {
@@ -91,14 +45,14 @@ std::string_view take_piece(std::string_view& text, const TextRules& rules) {
 // Counts the documents first, because the validation part is their last share.
 int64_t many_documents(const InputFile& file, const TextRules& rules,
                        const std::function<void(TextPiece)>& take, const TextPlace& from) {
-  const int64_t documents = count_documents(file.path, rules.stop);
-  // The last documents validate, in every file: so both splits have a part of each source.
+  const int64_t documents = count_documents(file.path, file.kind, rules.stop);
+  // The last documents validate: so both splits have a part of each large source.
   const auto trained =
-      std::llround(static_cast<double>(documents) * (1 - rules.validation_fraction));
-  TextSource source(file.path, rules.field);
+      documents - validating(rules.validation_fraction, rules.documents_before, documents);
+  TextSource source(file.path, file.kind, rules.field);
   for (int64_t index = source.skip(from.documents); const auto document = source.next(); ++index) {
-    if (!document->fault.empty()) {
-      rules.take_fault(document->fault);
+    if (document->fault != TextFault::kNone) {
+      rules.take_fault(*document);
       continue;
     }
     const double share =
@@ -115,22 +69,32 @@ int64_t many_documents(const InputFile& file, const TextRules& rules,
   return documents;
 }
 
-// The end of the text is the validation part. The cut moves to a blank line if one is near.
+// Returns where the part of a text begins that validates.
+std::size_t place_of_validation(std::string_view text, bool cuts, const TextRules& rules) {
+  if (!cuts) {
+    const bool validates = validating(rules.validation_fraction, rules.documents_before, 1) > 0;
+    return validates ? 0 : text.size();
+  }
+  const auto part = static_cast<std::size_t>(
+      std::ceil(static_cast<double>(text.size()) * rules.validation_fraction));
+  const auto place = text.size() - part;
+  // Half of the part may be given up for a clean cut.
+  return place > 0 ? cut_near(text, place, part / 2) : place;
+}
+
+// The end of a text that is cut is the validation part. The cut moves to a blank line if one is
+// near.
 int64_t one_document(const InputFile& file, const TextRules& rules,
                      const std::function<void(TextPiece)>& take, const TextPlace& from) {
   if (from.documents > 0) return 1;
-  const auto document = TextSource(file.path).next();
+  const auto document = TextSource(file.path, file.kind).next();
   if (!document) return 0;
-  if (!document->fault.empty()) {
-    rules.take_fault(document->fault);
+  if (document->fault != TextFault::kNone) {
+    rules.take_fault(*document);
     return 1;
   }
   const std::string_view text = document->text;
-  const auto held_back = static_cast<std::size_t>(
-      std::ceil(static_cast<double>(text.size()) * rules.validation_fraction));
-  std::size_t cut = text.size() - held_back;
-  // Half of the part may be given up for a clean cut.
-  if (held_back > 0 && cut > 0) cut = cut_near(text, cut, held_back / 2);
+  const auto cut = place_of_validation(text, is_cut(file, rules), rules);
   std::size_t done = 0;
   int64_t pieces = 0;
   for (auto part : {text.substr(0, cut), text.substr(cut)}) {
@@ -149,20 +113,22 @@ int64_t one_document(const InputFile& file, const TextRules& rules,
 
 }  // namespace
 
-std::vector<InputFile> list_input_files(const std::vector<std::string>& inputs) {
-  std::vector<InputFile> files;
-  for (const auto& input : inputs) {
-    std::error_code none;  // a path that is not a folder must be a file, which input_file() checks
-    const bool is_pattern = !fs::exists(input, none) && input.find_first_of("*?[") != input.npos;
-    for (const auto& name : is_pattern ? names_like(input) : std::vector<fs::path>{input}) {
-      if (!fs::is_directory(name, none)) {
-        files.push_back(input_file(name));
-        continue;
-      }
-      for (const auto& path : files_below(name)) files.push_back(input_file(path));
-    }
-  }
-  return files;
+int64_t validating(double fraction, int64_t before, int64_t count) {
+  const auto up_to = [&](int64_t units) {
+    // Less than a unit's rounding in fp64, so that 5 % of 100 are 5.
+    constexpr double kRounding = 1e-6;
+    return static_cast<int64_t>(std::ceil(fraction * static_cast<double>(units) - kRounding));
+  };
+  return up_to(before + count) - up_to(before);
+}
+
+bool is_cut(const InputFile& file, const TextRules& rules) {
+  constexpr double kLeastPartBytes = 100;
+  if (file.kind != FileKind::kText || rules.validation_fraction == 0) return false;
+  const auto bytes = static_cast<double>(file.bytes);
+  const bool is_only = file.bytes >= rules.text_bytes;
+  return is_only || (bytes > rules.validation_fraction * static_cast<double>(rules.text_bytes) &&
+                     bytes * rules.validation_fraction >= kLeastPartBytes);
 }
 
 TrainingLines::TrainingLines(const std::vector<InputFile>& files, std::string field)
@@ -192,11 +158,11 @@ bool TrainingLines::next_document() {
     if (!source_) {
       if (next_file_ == files_.size()) return false;
       const auto& file = files_[next_file_++];
-      source_.emplace(file.path, field_);
+      source_.emplace(file.path, file.kind, field_);
       budget_ = static_cast<std::size_t>(budget_per_byte_ * static_cast<double>(file.bytes));
     }
     if (auto document = budget_ > 0 ? source_->next() : std::nullopt) {
-      if (!document->fault.empty()) continue;  // tokenize() names it, or leaves it out
+      if (document->fault != TextFault::kNone) continue;  // tokenize() names it, or leaves it out
       document_ = std::move(document->text);
       rest_ = document_;
       if (rest_.size() > budget_) rest_ = rest_.substr(0, cut_near(rest_, budget_, kPieceSlack));
@@ -210,8 +176,8 @@ bool TrainingLines::next_document() {
 
 int64_t for_each_piece(const InputFile& file, const TextRules& rules,
                        const std::function<void(TextPiece)>& take, const TextPlace& from) {
-  return is_one_document(file.path) ? one_document(file, rules, take, from)
-                                    : many_documents(file, rules, take, from);
+  return file.kind == FileKind::kText ? one_document(file, rules, take, from)
+                                      : many_documents(file, rules, take, from);
 }
 
 // Boundaries are tried from best to worst; of the best kind that occurs, the nearest one wins.

@@ -1,5 +1,5 @@
-// The text of a dataset: its files, the part of each that is for validation, and the pieces in
-// which it is encoded. Results do not depend on the number of threads.
+// The text of a dataset: the part of it that is for validation, and the pieces in which it is
+// encoded. Results do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,10 @@
 #include <vector>
 
 #include "trainer/config/fields.h"
-#include "trainer/data/tokens/text_source.h"
+#include "trainer/data/documents/text_source.h"
+#include "trainer/data/tokens/input_files.h"
 
 namespace farstep {
-
-struct InputFile {
-  std::filesystem::path path;
-  int64_t bytes = 0;  // on the disk
-  int64_t modified_ns = 0;
-};
-
-// Returns the files among `inputs` in the given order. A folder stands for all files below it in
-// order of their paths, except hidden ones; a pattern with *, ? or [ for all that it fits,
-// likewise. Throws DataError for a name without files.
-std::vector<InputFile> list_input_files(const std::vector<std::string>& inputs);
 
 // The lines on which a vocabulary is trained: the beginning of each file, in proportion to its
 // size, 32 MiB in all, without documents that have a fault. One thread uses it.
@@ -73,20 +63,31 @@ struct TextPiece {
 // How the text of files is taken.
 struct TextRules {
   double validation_fraction = 0;
-  std::string field = "text";  // TextSource's
+  int64_t documents_before = 0;  // in other files, without texts that are cut
+  int64_t text_bytes = 0;        // of all files of the kind text, as they lie on the disk
+  std::string field = "text";    // TextSource's
   // Whether a document may be cut at a place of it, between two characters.
   std::function<bool(std::string_view text, std::size_t place)> may_cut;
   // Gets what is wrong with a document that is left out, with its place in the file.
-  std::function<void(const std::string& fault)> take_fault;
+  std::function<void(const Document& document)> take_fault;
   std::stop_token stop = {};
 };
 
+// Returns how many of `count` units validate, of which `before` come before: over all units of the
+// whole input it is `fraction` of them, rounded up.
+int64_t validating(double fraction, int64_t before, int64_t count);
+
+// Whether the file is a text of which a part at the end validates. It is larger than the whole
+// share, so that it would be too much as a document; the part is not a word or two, but for the
+// only text.
+bool is_cut(const InputFile& file, const TextRules& rules);
+
 // Passes the file's text to `take` in order, in pieces within one document: of 48 to 80 KiB, or
-// larger where it may not be cut. The validation part is a block at the end of the file:
-// `validation_fraction` of its documents. A file with one document is cut by bytes into two
-// documents. Leaves out empty documents and those with a fault. Begins at the place `from`. Returns
-// the number of the file's documents, the empty ones included. Throws DataError for a file that
-// cannot be read to its end; Stopped if `rules.stop` is requested while documents are counted.
+// larger where it may not be cut. The last documents of the file validate, as many as validating()
+// says. A text that is_cut() is cut by bytes into two documents. Leaves out empty documents and
+// those with a fault. Begins at the place `from`. Returns the number of the file's documents, the
+// empty ones included. Throws DataError for a file that cannot be read to its end; Stopped if
+// `rules.stop` is requested while documents are counted.
 int64_t for_each_piece(const InputFile& file, const TextRules& rules,
                        const std::function<void(TextPiece)>& take, const TextPlace& from = {});
 

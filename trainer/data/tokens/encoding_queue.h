@@ -21,15 +21,21 @@ namespace farstep {
 
 // What is read up to a place of the input.
 struct InputPlace {
-  int64_t files = 0;    // that are done
-  TextPlace in_file;    // in the file that follows
-  int64_t skipped = 0;  // documents with a fault before it
+  int64_t files = 0;      // that are done
+  TextPlace in_file;      // in the file that follows
+  int64_t skipped = 0;    // documents with a fault before it
+  int64_t documents = 0;  // of the files that are done, without texts that are cut
+  int64_t cut_texts = 0;  // of them
+  int64_t tokens = 0;     // of them, of files of tokens
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("files", files, "files that are done", at_least(0));
     visit("in_file", in_file, "place in the next one");
     visit("skipped", skipped, "documents that were left out", at_least(0));
+    visit("documents", documents, "their documents, without texts that are cut", at_least(0));
+    visit("cut_texts", cut_texts, "their texts that are cut", at_least(0));
+    visit("tokens", tokens, "ids of their token files", at_least(0));
   }
 };
 

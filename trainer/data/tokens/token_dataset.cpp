@@ -21,6 +21,13 @@ constexpr std::string_view kShardSuffix = ".tokens";
 // Returns the split's shards in no order.
 std::vector<fs::path> shards_of(const fs::path& folder, std::string_view split) {
   std::error_code error;
+  if (fs::is_regular_file(folder, error)) {
+    throw DataError(
+        fmt::format("{0}: a file, not a dataset folder; `farstep tokenize {0} --output FOLDER` "
+                    "makes one of its "
+                    "text, and `data` names that",
+                    folder.string()));
+  }
   fs::directory_iterator entries(folder, error);
   if (error) {
     throw DataError(

@@ -25,10 +25,6 @@ constexpr std::size_t kHeaderIntegers = 256;
 
 }  // namespace
 
-bool TokenFile::is_one(const std::filesystem::path& path) {
-  return path.extension() == ".bin";
-}
-
 bool TokenFile::validates(const std::filesystem::path& path) {
   const auto stem = "_" + path.stem().string() + "_";
   return stem.find("_val_") != std::string::npos || stem.find("_validation_") != std::string::npos;

@@ -13,8 +13,6 @@ namespace farstep {
 
 class TokenFile {
  public:
-  // Whether the name is that of such a file: it ends in .bin.
-  static bool is_one(const std::filesystem::path& path);
   // Whether the name says that the file is to validate with: "val.bin", "fineweb_val_000000.bin".
   static bool validates(const std::filesystem::path& path);
 

@@ -5,7 +5,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -28,46 +27,6 @@ namespace farstep {
 namespace {
 
 using Progress = std::function<void(const TokenizeProgress&)>;
-
-// The documents that are no text. When they are refused, the rest of the input is read for more of
-// them, so that one call names them all.
-class Faults {
- public:
-  // `count` were left out before.
-  Faults(BadText rule, int64_t count) : rule_(rule), count_(count) {}
-
-  void add(const std::filesystem::path& file, const std::string& fault) {
-    ++count_;
-    if (named_.size() == kMostNamed) return;
-    named_.push_back(fmt::format("{}: {}", file.string(), fault));
-    if (rule_ == BadText::kSkip) spdlog::warn("left out: {}", named_.back());
-  }
-  int64_t count() const { return count_; }
-  // Whether nothing is to be written any more.
-  bool ended() const { return count_ > 0 && rule_ == BadText::kRefuse; }
-
-  // Throws DataError with the faults if they are refused. Otherwise logs how many were left out.
-  void finish() const {
-    const auto unnamed = count_ - static_cast<int64_t>(named_.size());
-    if (rule_ == BadText::kSkip) {
-      if (unnamed > 0) spdlog::warn("left out: {} documents more", unnamed);
-      return;
-    }
-    if (count_ == 0) return;
-    std::string text;
-    for (const auto& fault : named_) text += fault + "\n";
-    if (unnamed > 0) text += fmt::format("and {} more\n", unnamed);
-    throw DataError(
-        fmt::format("{}mend the text, or leave such documents out with --bad-text skip", text));
-  }
-
- private:
-  static constexpr std::size_t kMostNamed = 20;
-
-  const BadText rule_;
-  std::vector<std::string> named_;
-  int64_t count_;
-};
 
 void require_consistent(const TokenizeOptions& options) {
   if (options.inputs.empty()) throw ConfigError("inputs: name at least one text file or folder");
@@ -152,7 +111,9 @@ Json work_of(const TokenizeOptions& options, const std::vector<InputFile>& files
     }
   }
   auto settings = to_json(options);
-  for (const auto* name : {"inputs", "output", "tokenizer", "threads"}) settings.erase(name);
+  for (const auto* name : {"inputs", "output", "tokenizer", "threads", "most_left_out"}) {
+    settings.erase(name);
+  }
   return {{"program", FARSTEP_VERSION},
           {"settings", settings},
           {"tokenizer", tokenizer},
@@ -178,13 +139,15 @@ Json facts_of(const TokenizeResult& result, const TokenizeOptions& options,
 }
 
 // Appends the ids of a token file. If its name says so, all of it validates. Otherwise the end of
-// it does, as with a text.
-void copy_tokens(const InputFile& file, double validation_fraction, const Tokenizer& tokenizer,
-                 SplitWriter& train, SplitWriter& validation) {
+// it does, by its share in all such ids, `before` of which come before. Returns how many of it
+// count so.
+int64_t copy_tokens(const InputFile& file, double validation_fraction, int64_t before,
+                    const Tokenizer& tokenizer, SplitWriter& train, SplitWriter& validation) {
   constexpr std::size_t kMostTokens = std::size_t{1} << 20;
   TokenFile source(file.path);
-  const auto share = TokenFile::validates(file.path) ? 1 : validation_fraction;
-  auto trained = std::llround(static_cast<double>(source.num_tokens()) * (1 - share));
+  const auto count = source.num_tokens();
+  const bool validates = TokenFile::validates(file.path);
+  auto trained = validates ? 0 : count - validating(validation_fraction, before, count);
   std::vector<int32_t> ids;
   for (int64_t left = source.num_tokens(); left > 0; left -= std::ssize(ids)) {
     auto& split = trained > 0 ? train : validation;
@@ -193,6 +156,7 @@ void copy_tokens(const InputFile& file, double validation_fraction, const Tokeni
     split.append(ids, std::count(ids.begin(), ids.end(), tokenizer.eos()), 0);
     trained -= std::ssize(ids);
   }
+  return validates ? 0 : count;
 }
 
 // Reads all files from where `encoder` is, and writes their tokens.
@@ -201,13 +165,17 @@ class Input {
   Input(const TokenizeOptions& options, const std::vector<InputFile>& files,
         const Tokenizer& tokenizer, const Progress& progress, const std::stop_token& stop)
       : options_(options), files_(files), tokenizer_(tokenizer), progress_(progress), stop_(stop) {
-    for (const auto& file : files) total_bytes_ += static_cast<double>(file.bytes);
+    for (const auto& file : files) {
+      total_bytes_ += static_cast<double>(file.bytes);
+      if (file.kind == FileKind::kText) text_bytes_ += file.bytes;
+    }
   }
 
-  // Throws DataError; Stopped.
-  void read(EncodingQueue& encoder, Faults& faults, StateKeeper& keeper, SplitWriter& train,
-            SplitWriter& validation) {
+  // Returns the number of documents. Throws DataError; Stopped.
+  int64_t read(EncodingQueue& encoder, DocumentFaults& faults, StateKeeper& keeper,
+               SplitWriter& train, SplitWriter& validation) {
     const InputPlace begin = encoder.written().end;
+    InputPlace done = begin;  // the files that are
     // Progress counts bytes of the files as they lie on the disk: only these are known in advance.
     double done_bytes = 0;
     for (int64_t i = 0; i < std::ssize(files_); ++i) {
@@ -225,44 +193,63 @@ class Input {
       if (i == begin.files) {  // later it is the writer that tells
         progress_({share(0), what, encoder.written().bytes, encoder.written().tokens});
       }
-      if (options_.token_files && TokenFile::is_one(file.path)) {
+      if (file.kind == FileKind::kTokens) {
         encoder.finish();  // what came before comes before
         throw_if_stopped(stop_);
-        copy_tokens(file, options_.validation_fraction, tokenizer_, train, validation);
-        encoder.set_end({i + 1, {}, faults.count()});
+        done.tokens += copy_tokens(file, options_.validation_fraction, done.tokens, tokenizer_,
+                                   train, validation);
+        encoder.set_end(place(done, i + 1, {}, faults));
         keeper.save_if_due(encoder.written().end);
         progress_({share(1), what, encoder.written().bytes, encoder.written().tokens});
         done_bytes += file_bytes;
         continue;
       }
       const TextRules rules = {
-          options_.validation_fraction, options_.text_field,
+          options_.validation_fraction,
+          done.documents,
+          text_bytes_,
+          options_.text_field,
           [&](std::string_view text, std::size_t place) { return tokenizer_.may_cut(text, place); },
-          [&](const std::string& fault) { faults.add(file.path, fault); }, stop_};
+          [&](const Document& document) { faults.add(file.path, document); },
+          stop_};
       const auto take = [&](TextPiece piece) {
         throw_if_stopped(stop_);
         if (faults.ended()) return;
         auto& split = piece.validation ? validation : train;
-        const InputPlace end = {i, piece.end, faults.count()};
+        const InputPlace end = place(done, i, piece.end, faults);
         const double share_done = share(piece.file_share);
         encoder.add(std::move(piece), split, end, share_done, what);
         keeper.save_if_due(encoder.written().end);
       };
       const auto documents = for_each_piece(file, rules, take, from);
       if (documents == 0) spdlog::warn("{}: has no text, and is left out", file.path.string());
+      (is_cut(file, rules) ? done.cut_texts : done.documents) += documents;
       done_bytes += file_bytes;
     }
-    faults.finish();
+    const int64_t documents = done.documents + done.cut_texts;
+    faults.finish(documents);
     encoder.finish();
+    encoder.set_end(place(done, std::ssize(files_), {}, faults));
+    return documents;
   }
 
  private:
+  // A place in the file after `files` of them, whose counts are those of `done`.
+  static InputPlace place(InputPlace done, int64_t files, const TextPlace& in_file,
+                          const DocumentFaults& faults) {
+    done.files = files;
+    done.in_file = in_file;
+    done.skipped = faults.count();
+    return done;
+  }
+
   const TokenizeOptions& options_;
   const std::vector<InputFile>& files_;
   const Tokenizer& tokenizer_;
   const Progress& progress_;
   const std::stop_token& stop_;
   double total_bytes_ = 0;
+  int64_t text_bytes_ = 0;
 };
 
 }  // namespace
@@ -271,7 +258,8 @@ class Input {
 TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress,
                         const std::stop_token& stop) {
   require_consistent(options);
-  const auto files = list_input_files(options.inputs);
+  auto files = list_input_files(options.inputs);
+  find_kinds(files, options.unknown_files, options.token_files);
   const auto work = work_of(options, files);
   StagingFolder staging(options.output);
   const auto unfinished = unfinished_state(staging.path(), work);
@@ -299,7 +287,7 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
   }
 
   StateKeeper keeper(staging.path(), work, train, validation);
-  Faults faults(options.bad_text, before.done.skipped);
+  DocumentFaults faults(options.bad_text, before.done.skipped);
   EncodingQueue encoder(*tokenizer, options.threads,
                         {before.done, before.train.facts.bytes + before.validation.facts.bytes,
                          before.train.facts.tokens + before.validation.facts.tokens},
@@ -307,12 +295,22 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
                           progress({share, what, encoded.bytes, encoded.tokens});
                         });
   keeper.save(encoder.written().end);  // with the vocabulary, if one was trained
-  try {
-    Input(options, files, *tokenizer, progress, stop)
-        .read(encoder, faults, keeper, train, validation);
-  } catch (const Stopped&) {
+  const auto keep = [&] {
     keeper.save(encoder.written().end);
     staging.keep();
+  };
+  int64_t documents = 0;
+  try {
+    documents = Input(options, files, *tokenizer, progress, stop)
+                    .read(encoder, faults, keeper, train, validation);
+  } catch (const Stopped&) {
+    keep();
+    throw;
+  }
+  try {
+    faults.require_few(documents, options.most_left_out);
+  } catch (const DataError&) {
+    keep();
     throw;
   }
 
@@ -327,8 +325,11 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
   if (result.train.tokens == 0 ||
       (result.validation.tokens == 0 && options.validation_fraction > 0)) {
     throw DataError(fmt::format(
-        "{}: too little text to keep {} of it for validation; add text, or choose another share",
-        options.inputs.front(), options.validation_fraction));
+        "{}: too little text to train on and to keep {} of it for validation: {} in it; add "
+        "text, or keep none with --validation-fraction 0",
+        options.inputs.front(), options.validation_fraction,
+        documents == 1 ? "there is one document"
+                       : fmt::format("there are {} documents", documents)));
   }
   keeper.finish();
   // Last: whoever finds the folder finds a whole dataset.

@@ -3,25 +3,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trainer/config/fields.h"
+#include "trainer/data/documents/document_faults.h"
 #include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/data/tokens/dataset_writer.h"
+#include "trainer/data/tokens/input_files.h"
 
 namespace farstep {
-
-// What happens with text that is none: a line that is no JSON, a file that is not UTF-8.
-enum class BadText { kRefuse, kSkip };
-
-inline std::span<const std::string_view> enum_names(BadText) {
-  static constexpr std::string_view kNames[] = {"refuse", "skip"};
-  return kNames;
-}
 
 struct TokenizeOptions {
   std::vector<std::string> inputs;
@@ -31,6 +23,8 @@ struct TokenizeOptions {
   SpecialTokens special_tokens = SpecialTokens::kText;
   std::string text_field = "text";
   BadText bad_text = BadText::kRefuse;
+  double most_left_out = 0.01;
+  UnknownFiles unknown_files = UnknownFiles::kRefuse;
   bool token_files = false;
   int64_t train_vocabulary = 0;
   double validation_fraction = 0.05;
@@ -40,9 +34,9 @@ struct TokenizeOptions {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("inputs", inputs,
-          "text files, folders of them, and patterns (.jsonl: a document a line; .parquet: a "
-          "document "
-          "a row; other names: one document; all but .parquet also .gz or .zst)",
+          "files, folders of them, and patterns: texts (.txt, .md and their like: one document), "
+          "JSON lines (.jsonl, .json: a document a line), both also .gz or .zst, and .parquet (a "
+          "document a row)",
           kPositional);
     visit("output", output, "dataset folder to make, or to replace", a_folder(kRequired));
     visit("tokenizer", tokenizer,
@@ -58,13 +52,20 @@ struct TokenizeOptions {
     visit("bad_text", bad_text,
           "what happens with a line that is no JSON with a text, and with a file that is not UTF-8 "
           "text: refuse ends with a list of them, skip leaves them out");
+    visit("most_left_out", most_left_out,
+          "with bad_text skip, the share of documents that may be left out; more is an error",
+          in_range(0, 1));
+    visit("unknown_files", unknown_files,
+          "what happens with a file of a kind that is not known, by its name and first bytes: "
+          "refuse ends with a list of them, leave_out goes on without them, text and json_lines "
+          "read them as that");
     visit("token_files", token_files,
           "read .bin files as token ids, of nanoGPT or llm.c, that this tokenizer made");
     visit("train_vocabulary", train_vocabulary,
           "pieces of a vocabulary to train on the text, instead of a model to use; 0 trains none",
           at_least(0));
     visit("validation_fraction", validation_fraction,
-          "share at the end of each file that is kept for validation", in_range(0, 0.9));
+          "share of all documents that is kept for validation", in_range(0, 0.9));
     visit("shard_tokens", shard_tokens, "tokens of one shard file", at_least(1));
     visit("threads", threads, "threads that encode; 0 is one a core", in_range(0, 4096));
   }
@@ -88,7 +89,8 @@ struct TokenizeProgress {
 
 // Writes the dataset folder (docs/token_shards.md); replaces an older one only after success. The
 // bytes written do not depend on `threads`. Goes on with what a stopped or killed call of the same
-// options and inputs has left; the bytes are the same then too. Calls `progress` from the caller's
+// options and inputs has left; the bytes are the same then too. A call that has left out more than
+// `most_left_out` keeps its work for one that allows it. Calls `progress` from the caller's
 // thread. Logs a warning for an empty file, for what is left out, and for names of special tokens
 // that become text. Throws ConfigError for
 // inconsistent options, DataError for bad files: with `bad_text` refuse it reads on to the end, and

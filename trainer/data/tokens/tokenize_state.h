@@ -18,7 +18,7 @@ namespace farstep {
 inline constexpr std::string_view kTokenizeStateFile = "unfinished.json";
 
 struct TokenizeState {
-  int64_t format = 1;
+  int64_t format = 2;
   Json work;              // what decides the dataset's bytes: program, settings, inputs
   std::string tokenizer;  // checksum of the tokenizer's file in the folder
   InputPlace done;        // whose tokens are in the shards
@@ -26,7 +26,7 @@ struct TokenizeState {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("format", format, "version of this file", in_range(1, 1));
+    visit("format", format, "version of this file", in_range(2, 2));
     visit("work", work, "program, settings and inputs", kRequired);
     visit("tokenizer", tokenizer, "checksum of the tokenizer's file", kRequired);
     visit("done", done, "the part of the input that is in the shards", kRequired);

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <sstream>
+#include <utility>
 
 #include "trainer/base/error.h"
-#include "trainer/base/system/file.h"
-#include "trainer/config/strict_json.h"
+#include "trainer/data/documents/byte_reader.h"
+#include "trainer/data/documents/file_kind.h"
+#include "trainer/data/documents/json_line.h"
+#include "trainer/data/text/utf8.h"
 
 namespace farstep {
 
@@ -16,24 +18,26 @@ namespace {
 // Reads one line; throws DataError that begins with `place`.
 class QuestionReader {
  public:
-  QuestionReader(const std::string& line, std::string place) : place_(std::move(place)) {
-    json_ = parse_if_json(line, place_ + "the object").value_or(nullptr);
-    if (!json_.is_object()) fail("is no JSON object");
+  QuestionReader(const std::string& line, std::string place)
+      : place_(std::move(place)), line_(line) {
+    if (line_.fault() || line_.type() != JsonType::kObject) fail("is no JSON object");
   }
 
   Question read() const {
     Question question;
     question.context = text(member("ctx"), "ctx");
-    const auto& endings = member("endings");
-    if (!endings.is_array() || endings.size() < 2) fail("endings: must be a list of two or more");
-    for (const auto& ending : endings) {
-      question.endings.push_back(text(ending, "endings"));
-      if (question.endings.back().empty()) fail("endings: one is empty");
+    const auto endings = member("endings");
+    if (endings.type == JsonType::kList) {
+      for (const auto& ending : elements_of(endings)) {
+        question.endings.push_back(text(ending, "endings"));
+        if (question.endings.back().empty()) fail("endings: one is empty");
+      }
     }
+    if (question.endings.size() < 2) fail("endings: must be a list of two or more");
     question.right = label();
-    if (question.right >= endings.size()) {
+    if (question.right >= question.endings.size()) {
       fail(fmt::format("label: is {}, but there are {} endings; must be the number of one, from 0",
-                       question.right, endings.size()));
+                       question.right, question.endings.size()));
     }
     return question;
   }
@@ -41,44 +45,51 @@ class QuestionReader {
  private:
   [[noreturn]] void fail(const std::string& what) const { throw DataError(place_ + what); }
 
-  const Json& member(const char* name) const {
-    const auto found = json_.find(name);
-    if (found == json_.end()) fail(fmt::format("{}: is missing", name));
-    return *found;
+  JsonValue member(const char* name) const {
+    const auto found = line_.member(name);
+    if (found.type == JsonType::kMissing) fail(fmt::format("{}: is missing", name));
+    return found;
   }
 
-  std::string text(const Json& json, const char* name) const {
-    if (!json.is_string()) fail(fmt::format("{}: must be text", name));
-    return json.get<std::string>();
+  std::string text(const JsonValue& value, const char* name) const {
+    if (value.type != JsonType::kString) fail(fmt::format("{}: must be text", name));
+    auto found = text_of(value);
+    if (valid_utf8_bytes(found) < found.size()) fail(fmt::format("{}: is not UTF-8", name));
+    return found;
   }
 
   // HellaSwag's own files have a number, copies of them have it as text.
   std::size_t label() const {
-    const auto& json = member("label");
-    if (json.is_number_unsigned()) return json.get<std::size_t>();
+    const auto value = member("label");
+    const auto digits =
+        value.type == JsonType::kString ? text(value, "label") : std::string(value.raw);
     std::size_t number = 0;
-    if (json.is_string()) {
-      const auto& text = json.get_ref<const std::string&>();
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (error == std::errc() && end == text.data() + text.size()) return number;
-    }
+    const auto* const last = digits.data() + digits.size();
+    const auto [end, error] = std::from_chars(digits.data(), last, number);
+    if (error == std::errc() && end == last) return number;
     fail("label: must be the number of the right ending, from 0; files of a test have none");
   }
 
-  Json json_;
   const std::string place_;
+  const JsonLine line_;
 };
 
 }  // namespace
 
 std::vector<Question> read_questions(const std::filesystem::path& file) {
-  std::istringstream lines(read_file(file));
+  const auto form = form_of(file);
+  if (form.kind == FileKind::kParquet || (form.kind == FileKind::kUnknown && !form.may_be_text)) {
+    throw DataError(fmt::format("{}: is {}, not lines of JSON", file.string(),
+                                form.why.empty() ? name_of(form.kind) : form.why));
+  }
+  TextBuffer lines(file);
   std::vector<Question> questions;
-  std::string line;
-  for (int64_t number = 1; std::getline(lines, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+  int64_t number = 0;
+  while (const auto line = lines.line()) {
+    ++number;
+    if (line->find_first_not_of(" \t\r") == std::string::npos) continue;
     questions.push_back(
-        QuestionReader(line, fmt::format("{}: line {}: ", file.string(), number)).read());
+        QuestionReader(*line, fmt::format("{}: line {}: ", file.string(), number)).read());
   }
   if (questions.empty()) throw DataError(file.string() + ": has no questions");
   return questions;

@@ -51,6 +51,19 @@ TEST_CASE("an idx file that is not whole is refused by its name") {
   CHECK_THROWS_WITH(read_idx_file(folder / "none"), Contains("none: cannot be opened"));
 }
 
+TEST_CASE("a small compressed idx file with many values is refused before they are read") {
+  TemporaryFolder folder;
+  const std::string values(std::size_t{80} << 20, 'x');
+  const auto text = idx_text({80, 1 << 20}, values);
+  const auto file = gzopen((folder / "large.gz").c_str(), "wb");
+  REQUIRE(gzwrite(file, text.data(), static_cast<unsigned>(text.size())) > 0);
+  REQUIRE(gzclose(file) == Z_OK);
+  CHECK_THROWS_WITH(read_idx_file(folder / "large.gz"),
+                    Contains("takes 80 MiB") && Contains("64 MiB") && Contains("decompress it"));
+  write_file(folder / "plain", text);
+  CHECK(read_idx_file(folder / "plain").values.size() == values.size());
+}
+
 // A shape of 4 GiB in a file of 20 bytes took 4 GiB of memory before the file was read.
 TEST_CASE("an idx file takes no more memory than it has values") {
   TemporaryFolder folder;

@@ -7,9 +7,9 @@
 #include "tests/support/source_folder.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
+#include "trainer/data/documents/text_source.h"
 #include "trainer/data/text/utf8.h"
 #include "trainer/data/tokenizer/tokenizer.h"
-#include "trainer/data/tokens/text_source.h"
 
 namespace farstep {
 
@@ -24,7 +24,7 @@ std::filesystem::path golden() {
 
 const FileJson& reference() {
   static const auto kReference =
-      FileJson::parse(TextSource(golden() / "reference.json.gz").next()->text);
+      FileJson::parse(TextSource(golden() / "reference.json.gz", FileKind::kText).next()->text);
   return kReference;
 }
 

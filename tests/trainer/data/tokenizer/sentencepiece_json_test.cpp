@@ -9,10 +9,10 @@
 #include "tests/trainer/data/tokens/sample_text.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
+#include "trainer/data/documents/text_source.h"
 #include "trainer/data/tokenizer/sentencepiece_file.h"
 #include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/data/tokenizer/train_tokenizer.h"
-#include "trainer/data/tokens/text_source.h"
 
 namespace farstep {
 
@@ -23,8 +23,8 @@ std::filesystem::path golden_models() {
 }
 
 std::vector<std::string> hard_texts() {
-  static const auto kReference =
-      nlohmann::json::parse(TextSource(golden_models() / "reference.json.gz").next()->text);
+  static const auto kReference = nlohmann::json::parse(
+      TextSource(golden_models() / "reference.json.gz", FileKind::kText).next()->text);
   return kReference["cases"].get<std::vector<std::string>>();
 }
 

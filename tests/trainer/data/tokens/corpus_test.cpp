@@ -1,13 +1,12 @@
 #include "trainer/data/tokens/corpus.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
 #include "tests/trainer/data/tokens/sample_text.h"
-#include "trainer/base/error.h"
-#include "trainer/base/system/file.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {
@@ -20,17 +19,23 @@ struct Split {
 };
 
 TextRules rules_of(double fraction) {
-  return {fraction, "text",
-          [](std::string_view text, std::size_t place) { return text[place] == ' '; },
-          [](const std::string& fault) { FAIL(fault); }};
+  return {.validation_fraction = fraction,
+          .may_cut = [](std::string_view text, std::size_t place) { return text[place] == ' '; },
+          .take_fault = [](const Document& document) { FAIL(document.what); }};
+}
+
+// The files below a folder, with their kinds.
+std::vector<InputFile> files_in(const std::string& folder) {
+  auto files = list_input_files({folder});
+  find_kinds(files, UnknownFiles::kRefuse, false);
+  return files;
 }
 
 Split split(const std::filesystem::path& path, double fraction) {
   Split result;
   std::string document;
   double share = 0;
-  const InputFile file{path, static_cast<int64_t>(std::filesystem::file_size(path))};
-  for_each_piece(file, rules_of(fraction), [&](const TextPiece& piece) {
+  for_each_piece(files_in(path.string()).at(0), rules_of(fraction), [&](const TextPiece& piece) {
     CHECK_FALSE(piece.text.empty());
     CHECK(piece.begins_document == document.empty());
     CHECK((piece.file_share >= share && piece.file_share <= 1));
@@ -88,8 +93,8 @@ TEST_CASE("a text without line ends is cut between words") {
   auto text = sample_text(300000, 8);
   std::replace(text.begin(), text.end(), '\n', ' ');
   write_file(folder / "a.txt", text);
-  for_each_piece({folder / "a.txt", static_cast<int64_t>(text.size())}, rules_of(0),
-                 [&](const TextPiece& piece) {
+  for_each_piece({.path = folder / "a.txt", .bytes = static_cast<int64_t>(text.size())},
+                 rules_of(0), [&](const TextPiece& piece) {
                    if (!piece.begins_document) CHECK(piece.text[0] == ' ');
                  });
 }
@@ -102,7 +107,7 @@ TEST_CASE("a text that may be cut nowhere, or at one far place, stays whole so f
     if (place > 0) text[place] = ' ';
     write_file(path, text);
     std::vector<std::size_t> sizes;
-    for_each_piece({path, 300'000}, rules_of(0),
+    for_each_piece({.path = path, .bytes = 300'000}, rules_of(0),
                    [&](const TextPiece& piece) { sizes.push_back(piece.text.size()); });
     CHECK(sizes.at(0) == (place > 0 ? place : text.size()));
   }
@@ -114,8 +119,8 @@ TEST_CASE("documents with a fault are named and left out") {
   write_file(folder / "b.txt", "\xff");
   std::string texts, faults;
   auto rules = rules_of(0);
-  rules.take_fault = [&](const std::string& fault) { faults += fault.substr(0, 6) + ";"; };
-  for (const auto& file : list_input_files({folder.path().string()})) {
+  rules.take_fault = [&](const Document& document) { faults += document.what.substr(0, 6) + ";"; };
+  for (const auto& file : files_in(folder.path().string())) {
     for_each_piece(file, rules, [&](const TextPiece& piece) { texts += piece.text + ";"; });
   }
   CHECK(texts == "one;two;");
@@ -128,32 +133,37 @@ TEST_CASE("JSONL is split by documents") {
   for (int i = 0; i < 10; ++i) lines += fmt::format("{{\"text\": \"document {}\"}}\n", i);
   lines += "{\"text\": \"\"}\n";
   write_file(folder / "a.jsonl", lines);
-  const auto parts = split(folder / "a.jsonl", 0.3);  // of 11, the last of which is empty
+  const auto parts = split(folder / "a.jsonl", 0.27);  // of 11, the last of which is empty
   CHECK(parts.train.size() == 8);
   CHECK(parts.validation == std::vector<std::string>{"document 8", "document 9"});
   write_file(folder / "blank.jsonl", "\n\n");
   CHECK(split(folder / "blank.jsonl", 0.3).train.empty());
 }
 
-TEST_CASE("folders are read in the order of their paths without hidden files") {
-  TemporaryFolder folder;
-  make_folder(folder.path() / "sub" / ".git");
-  for (const auto* name : {"b.txt", "a.txt", ".hidden", "sub/c.jsonl", "sub/.git/d.txt"}) {
-    write_file(folder.path() / name, "text");
+TEST_CASE("a share is that of all units, however they lie in files") {
+  for (const double fraction : {0.0, 0.05, 0.1, 0.3}) {
+    for (const int64_t in_file : {int64_t{1}, int64_t{9}, int64_t{100}}) {
+      int64_t before = 0, held_back = 0;
+      for (; before < 4500; before += in_file) held_back += validating(fraction, before, in_file);
+      CHECK(held_back == std::llround(std::ceil(fraction * static_cast<double>(before) - 1e-6)));
+    }
   }
-  std::vector<std::string> names;
-  for (const auto& file : list_input_files({(folder / "b.txt").string(), folder.path().string()})) {
-    names.push_back(file.path.filename());
-    CHECK(file.bytes == 4);
-  }
-  CHECK(names == std::vector<std::string>{"b.txt", "a.txt", "b.txt", "c.jsonl"});
-  CHECK(list_input_files({(folder / "*.txt").string()}).size() == 2);
-  CHECK(list_input_files({(folder / "su?").string()}).size() == 1);
-  CHECK_THROWS_WITH(list_input_files({(folder / "*.none").string()}),
-                    Catch::Contains("no file fits this pattern"));
-  CHECK_THROWS_AS(list_input_files({(folder / "missing").string()}), DataError);
-  make_folder(folder / "nothing");
-  CHECK_THROWS_AS(list_input_files({(folder / "nothing").string()}), DataError);
+  CHECK(validating(0.05, 0, 10) == 1);  // never none
+  CHECK(validating(0.05, 0, 100) == 5);
+}
+
+TEST_CASE("a small text validates as a whole or not at all, and a large one is cut") {
+  auto rules = rules_of(0.05);
+  rules.text_bytes = 1'000'000;
+  const auto cut = [&](int64_t bytes) { return is_cut({.path = "a.txt", .bytes = bytes}, rules); };
+  CHECK(cut(60'000));
+  CHECK_FALSE(cut(50'000));
+  rules.text_bytes = 3'000;  // a part of less than 100 bytes is no text
+  CHECK_FALSE(cut(1'000));
+  CHECK(cut(3'000));
+  rules.text_bytes = 30;  // the only one
+  CHECK(cut(30));
+  CHECK_FALSE(is_cut({.path = "a", .bytes = 30, .kind = FileKind::kJsonLines}, rules));
 }
 
 TEST_CASE("a vocabulary is trained on the lines of all files") {
@@ -161,7 +171,7 @@ TEST_CASE("a vocabulary is trained on the lines of all files") {
   write_file(folder / "a.txt", "one\n\ntwo\n");
   write_file(folder / "b.jsonl", "{\"text\": \"three\\nfour\"}\n{\"text\": \"five\"}\n");
   write_file(folder / "c.txt", std::string(10000, 'x'));
-  const auto files = list_input_files({folder.path().string()});
+  const auto files = files_in(folder.path().string());
   TrainingLines lines(files, "text");
   std::vector<std::string> all;
   std::size_t longest = 0, xs = 0;
@@ -187,9 +197,9 @@ TEST_CASE("the pieces from a place on are those that follow it") {
   write_file(folder / "a.jsonl", lines + "none\n");
   write_file(folder / "a.txt", sample_text(400'000, 1));
   for (const auto* name : {"a.jsonl", "a.txt"}) {
-    const auto file = list_input_files({(folder / name).string()}).at(0);
+    const auto file = files_in((folder / name).string()).at(0);
     auto rules = rules_of(0.3);
-    rules.take_fault = [](const std::string&) {};
+    rules.take_fault = [](const Document&) {};
     const auto pieces_from = [&](const TextPlace& from) {
       std::vector<TextPiece> pieces;
       for_each_piece(

@@ -82,6 +82,12 @@ TEST_CASE("the digest tells whether two sites hold the same shards") {
 
 TEST_CASE("a dataset that is missing or incomplete is refused with the way to mend it") {
   TemporaryFolder folder;
+  const auto text = folder / "text.jsonl";
+  write_file_durably(text, "{}\n");
+  CHECK_THROWS_WITH(TokenDataset(text, kTrainSplit),
+                    Catch::Contains("a file, not a dataset folder") &&
+                        Catch::Contains("tokenize " + text.string() + " --output FOLDER"));
+  std::filesystem::remove(text);
   CHECK_THROWS_WITH(TokenDataset(folder / "nowhere", kTrainSplit),
                     Catch::Contains("nowhere") && Catch::Contains("farstep tokenize"));
   write_split(folder.path(), kTrainSplit, 100, 30);

@@ -28,6 +28,16 @@ using Catch::Contains;
 
 }  // namespace
 
+TEST_CASE("what nobody reads of a question may be what Python's json takes") {
+  const auto questions = read(
+      "\xef\xbb\xbf{\"ctx\": \"a\\ud83d\", \"score\": NaN, \"id\": 1e999, \"x\": \"\xff\", "
+      "\"endings\": [\"b\", \"c\"], \"label\": 0}\n");
+  REQUIRE(questions.size() == 1);
+  CHECK(questions[0].context == "a\ufffd");
+  CHECK_THAT(refusal("{\"ctx\": \"\xff\", \"endings\": [\"b\", \"c\"], \"label\": 0}"),
+             Contains("line 1: ctx: is not UTF-8"));
+}
+
 TEST_CASE("questions are read with what else their lines have") {
   const auto questions = read(
       "{\"ind\": 4, \"ctx\": \"A man\", \"ctx_a\": \"\", \"endings\": [\"runs\", \"é\"], "
