@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 COUNT = 10_000
+BLOCK = 16  # a run may listen on the ports that follow its own
 # Below the range from which the kernel gives ports to whoever connects, or asks for any.
 GIVEN = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
 LAST = max(GIVEN - 1, 2 * COUNT)
@@ -23,17 +24,17 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback that nobody listens on now, and that no other test gets soon: all tests of
-    the machine take them in turn."""
+    """A TCP port of the loopback that nobody listens on now, and that no other test gets soon, nor those that
+    follow it: all tests of the machine take blocks of them in turn."""
     path = Path(tempfile.gettempdir()) / f"farstep-test-port-{os.getuid()}"
     with open(path, "a+", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         turn = int(file.read() or "0")
-        for turn in range(turn + 1, turn + COUNT + 1):
-            port = LAST - turn % COUNT
+        for turn in range(turn + 1, turn + COUNT // BLOCK + 1):
+            port = LAST - BLOCK * (1 + turn % (COUNT // BLOCK))
             if is_free(port):
                 file.truncate(0)
                 file.write(str(turn))
                 return port
-    raise AssertionError(f"all ports from {LAST - COUNT + 1} to {LAST} are in use")
+    raise AssertionError(f"no port from {LAST - COUNT} to {LAST} is free")
