@@ -112,7 +112,8 @@ class Training(ClusterTest):
         self.assert_success(cluster.launch())
         report = cluster.report()
         self.assertEqual(list(report), ["rounds", "sites", "final_loss", "training_losses", "validations",
-                                        "wan_bytes_sent", "noise_scales", "sync_changes", "views", "presence"])
+                                        "unreadable", "wan_bytes_sent", "noise_scales", "sync_changes", "views",
+                                        "presence"])
         self.assertEqual(report["rounds"], 3)
         for site, name in zip(report["sites"], cluster.names):
             self.assertEqual(list(site), ["site", "trains", "steps", "tokens", "merged_tokens",
