@@ -25,7 +25,10 @@ else
   run=("$build/fuzz_$target" -seed=1 -runs="$inputs" "$new" "$corpus")
   ! setarch -R true 2>/dev/null || run=(setarch -R "${run[@]}")
 fi
-if "${run[@]}" -max_len=8192 -rss_limit_mb=512 -malloc_limit_mb=256 -timeout=20 \
+# zstd asks for its whole window, 2 GiB at most, and touches of it what has text.
+malloc_mb=256
+case $target in images | text_file) malloc_mb=3072 ;; esac
+if "${run[@]}" -max_len=8192 -rss_limit_mb=512 -malloc_limit_mb="$malloc_mb" -timeout=20 \
   -print_final_stats=1 -artifact_prefix="$findings/" >"$findings.log" 2>&1; then
   grep -E 'number_of_executed_units|peak_rss_mb' "$findings.log"
 else
