@@ -41,7 +41,7 @@ AnyJson parse_strictly(std::string_view text, const JsonLimits& limits = {}) {
   }
 }
 
-// Returns the text as JSON, or nothing if it is not JSON. Throws DataError, which begins with
+// Returns the text as JSON; nullopt if it is none. Throws DataError, which begins with
 // `what`, if it is beyond a limit or has two members of one name. Pure; thread-safe.
 inline std::optional<Json> parse_if_json(std::string_view text, const std::string& what,
                                          const JsonLimits& limits = {}) {

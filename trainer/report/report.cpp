@@ -49,7 +49,7 @@ RunReport build_report(const std::filesystem::path& run_folder) {
   }
   RunFollower follower({run_folder});
   const bool has_news = follower.poll();
-  // A site that cannot be read takes nothing from the others: the report tells of it.
+  // The other sites have a report all the same, which names those that cannot be read.
   if (follower.report() == nullptr && !follower.unreadable().empty()) {
     throw DataError(follower.unreadable().front().reason);
   }

@@ -56,7 +56,7 @@ struct Sync {
     return point;
   }
 
-  // Returns what each site has in the end; nothing if the one at `dies` was lost.
+  // Returns what each site has in the end. If the site at `dies` was lost, the result is empty.
   std::vector<Values> exchange(std::optional<int> dies = {}, int64_t last_send = 0) {
     const auto common = point();
     std::vector<std::string> names;

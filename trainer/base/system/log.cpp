@@ -17,9 +17,9 @@ namespace farstep {
 
 namespace {
 
-// What a line says, as a flag of spdlog's patterns. A text of others may be in any line, so control
-// characters are not obeyed, a line end begins no line that looks like one of the log, and a text
-// of megabytes fills no disk.
+// What a line says, as a flag of spdlog's patterns. Any line may quote a text of others. So control
+// characters are not obeyed, and what follows a line end does not look like a line of the log. A
+// text of megabytes is cut, as it would fill the disk.
 class SafeText : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,

@@ -46,10 +46,10 @@ class TextSource {
   // line or the column of a Parquet file that has the text. Throws DataError if it cannot be read.
   TextSource(const std::filesystem::path& path, FileKind kind, std::string field = "text");
 
-  // Returns the next document, or nullopt after the last; an empty file has none. A line that is no
-  // JSON object with such a text has a fault, and so has a row without one, or a plain text that is
-  // not UTF-8 or has bytes of 0. Throws DataError with file and byte for a truncated or corrupt
-  // stream, or a document that takes memory out of proportion to the file.
+  // Returns the next document, or nullopt after the last; an empty file has none. A line or row
+  // without such a text has a fault. So has a plain text that is not UTF-8, or has bytes of 0.
+  // Throws DataError with file and byte for a truncated or corrupt stream, and for a document that
+  // takes memory out of proportion to the file.
   std::optional<Document> next();
   // Skips the next documents, at most so many, without parsing them. Returns how many there were.
   // Throws DataError.
