@@ -25,7 +25,7 @@ MAY_INCLUDE = {
     "trainer/cuda": "base",
     "trainer/config": "base system",
     "trainer/data": "base memory config",
-    "trainer/data/text": "base",
+    "trainer/data/text": "base system",
     "trainer/data/pieces": "base text",
     "trainer/data/tokenizer_json": "base text pieces",
     "trainer/data/tokenizer": "base system config text pieces tokenizer_json",

@@ -8,6 +8,8 @@
 #include <array>
 #include <utility>
 
+#include "trainer/base/system/utf8_character.h"
+
 namespace farstep {
 
 namespace {
@@ -20,26 +22,6 @@ std::string as_hex(std::string_view bytes) {
     shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
   }
   return shown;
-}
-
-// Returns the bytes of the UTF-8 character at the begin of `text`; 0 if there is none.
-std::size_t character_bytes(std::string_view text) {
-  const auto byte = [text](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const unsigned first = byte(0), second = byte(1);
-  std::size_t bytes = 0;
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first < 0xe0) bytes = 2;
-  if (first >= 0xe0 && first < 0xf0) bytes = 3;
-  if (first >= 0xf0 && first < 0xf5) bytes = 4;
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80) return 0;
-  }
-  // Longer than needed, half of a surrogate pair, or beyond the last character.
-  const bool is_wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
-                        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
-  return is_wrong ? 0 : bytes;
 }
 
 // Whether the character may change what stands around it.
@@ -60,14 +42,14 @@ bool is_control(std::string_view character) {
   });
 }
 
-// Calls `take` with each character or wrong byte, and whether it shows as it is; until it returns
+// Calls `take` with each character or invalid part, and whether it shows as it is; until it returns
 // false.
 template <typename Take>
 void each_character(std::string_view text, Take take) {
   while (!text.empty()) {
-    const auto bytes = character_bytes(text);
-    const auto character = text.substr(0, std::max<std::size_t>(bytes, 1));
-    if (!take(character, bytes > 0 && !is_control(character))) return;
+    const auto [bytes, is_valid] = first_utf8_character(text);
+    const auto character = text.substr(0, bytes);
+    if (!take(character, is_valid && !is_control(character))) return;
     text.remove_prefix(character.size());
   }
 }

@@ -3,33 +3,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "trainer/base/system/utf8_character.h"
+
 namespace farstep {
 
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
-
-struct Character {
-  std::size_t bytes;  // of the character, or of the invalid part
-  bool valid;
-};
-
-// The second byte's limits refuse overlong forms, surrogates, and what is beyond U+10FFFF. An
-// invalid part ends before the first byte that cannot go on with a character.
-Character next_character(std::string_view text) {
-  const auto byte = [&](std::size_t place) { return static_cast<unsigned char>(text[place]); };
-  const auto lead = byte(0);
-  if (lead < 0x80) return {1, true};
-  if (lead < 0xc2 || lead > 0xf4) return {1, false};
-  const std::size_t bytes = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  const unsigned char least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-  const unsigned char most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-  if (text.size() < 2 || byte(1) < least || byte(1) > most) return {1, false};
-  for (std::size_t place = 2; place < bytes; ++place) {
-    if (place >= text.size() || (byte(place) & 0xc0) != 0x80) return {place, false};
-  }
-  return {bytes, true};
-}
 
 }  // namespace
 
@@ -45,8 +25,8 @@ std::size_t valid_utf8_bytes(std::string_view text) {
         continue;
       }
     }
-    const auto character = next_character(text.substr(place));
-    if (!character.valid) return place;
+    const auto character = first_utf8_character(text.substr(place));
+    if (!character.is_valid) return place;
     place += character.bytes;
   }
   return place;
@@ -60,7 +40,7 @@ std::string with_replaced_bytes(std::string_view text) {
     text.remove_prefix(valid);
     if (text.empty()) break;
     replaced += kReplacement;
-    text.remove_prefix(next_character(text).bytes);
+    text.remove_prefix(first_utf8_character(text).bytes);
   }
   return replaced;
 }
