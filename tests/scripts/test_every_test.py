@@ -1,5 +1,6 @@
 """How CTest knows what became of any test of this build, and how programs of tests end."""
 
+import ast
 import json
 import os
 import subprocess
@@ -24,17 +25,47 @@ class Cases(unittest.TestCase):
 """
 
 
+def needs_torch(function: ast.FunctionDef) -> bool:
+    """Whether it asks for PyTorch in Python."""
+    return any(isinstance(call, ast.Call) and getattr(call.func, "id", "") == "require_modules"
+               and "torch" in [getattr(argument, "value", "") for argument in call.args]
+               for call in ast.walk(function))
+
+
+def tests_with_torch(file: Path) -> list[str]:
+    """The methods of a file of unittest that need PyTorch in Python, by themselves or by their class's setUp."""
+    found = []
+    for group in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(group, ast.ClassDef):
+            methods = {method.name: method for method in group.body if isinstance(method, ast.FunctionDef)}
+            all_need_it = "setUp" in methods and needs_torch(methods["setUp"])
+            found += [name for name, method in methods.items()
+                      if name.startswith("test_") and (all_need_it or needs_torch(method))]
+    return found
+
+
 class EveryTest(unittest.TestCase):
     """The lists of all presets are made by the same few functions."""
 
-    def test_a_test_is_judged_by_its_exit_code_alone(self):
+    def setUp(self):
         listed = subprocess.run(["ctest", "--test-dir", BUILD, "--show-only=json-v1"], capture_output=True, check=True)
-        tests = json.loads(listed.stdout)["tests"]
-        self.assertGreater(len(tests), 100)
-        for test in tests:
-            names = {each["name"] for each in test["properties"]}
-            self.assertFalse({name for name in names if name.endswith("REGULAR_EXPRESSION")}, test["name"])
-            self.assertFalse({"WILL_FAIL", "DISABLED"} & names, test["name"])
+        self.tests = {test["name"]: {each["name"]: each["value"] for each in test["properties"]}
+                      for test in json.loads(listed.stdout)["tests"]}
+        self.assertGreater(len(self.tests), 100)
+
+    def test_a_test_is_judged_by_its_exit_code_alone(self):
+        for name, properties in self.tests.items():
+            self.assertFalse([each for each in properties if each.endswith("REGULAR_EXPRESSION")], name)
+            self.assertFalse({"WILL_FAIL", "DISABLED"} & set(properties), name)
+
+    def test_what_needs_pytorch_in_python_is_thorough(self):
+        """Set-up brings it for those tests alone."""
+        files = sorted((Path(__file__).resolve().parents[1] / "end_to_end").glob("test_*.py"))
+        named = [f"end_to_end: {file.stem}.{method}" for file in files for method in tests_with_torch(file)]
+        self.assertGreater(len(named), 5)
+        for name in named:
+            if name in self.tests:  # a preset may leave it out
+                self.assertIn("thorough", self.tests[name]["LABELS"], name)
 
 
 class ExitCodes(unittest.TestCase):
