@@ -20,8 +20,8 @@ from pathlib import Path
 MAY_INCLUDE = {
     "trainer/base": "",
     "trainer/base/memory": "base",
-    "trainer/base/processor": "base",
     "trainer/base/system": "base",
+    "trainer/base/processor": "base system",
     "trainer/cuda": "base",
     "trainer/config": "base system",
     "trainer/data": "base memory config",
@@ -31,7 +31,7 @@ MAY_INCLUDE = {
     "trainer/data/tokenizer": "base system config text pieces tokenizer_json",
     "trainer/data/parquet": "base",
     "trainer/data/documents": "base text parquet",
-    "trainer/data/tokens": "base system config data text documents tokenizer",
+    "trainer/data/tokens": "base processor system config data text documents tokenizer",
     "trainer/data/images": "base memory data documents",
     "trainer/model/shape": "base config images",
     "trainer/kernels/numbers": "base processor",
@@ -73,7 +73,7 @@ MAY_INCLUDE = {
     "trainer/model/cpu_ops": "base memory numbers kernels products model matmul llama fused",
     "trainer/model/gpu_ops": "base cuda numbers kernels gpu llama fused",
     "trainer/checkpoint": "base memory system config data numbers knowledge",
-    "heterogeneity/profile": "base memory config knowledge sockets transport collective",
+    "heterogeneity/profile": "base memory system config knowledge sockets transport collective",
     "trainer/inner/optimizer": "base memory config kernels parameters",
     "trainer/inner/muon": "base memory config numbers parameters matmul optimizer",
     "trainer/inner/gpu": "base memory cuda data knowledge gpu parameters model gpu_ops optimizer",
@@ -97,14 +97,14 @@ MAY_INCLUDE = {
     "trainer/launch": "base system config settings telemetry account watch link checkpoint",
     "trainer/probe": "base processor system config data tokens images settings knowledge profile sockets model matmul llama "
     "language convnet tasks inner peers",
-    "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
+    "trainer/run": "base processor system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
     "trainer/manual": "base config",
-    "trainer/doctor": "base system config settings model knowledge sockets transport secure peers probe run",
+    "trainer/doctor": "base processor system config settings inner model knowledge sockets transport secure peers probe run",
     "trainer/init": "base system config settings shape model link secure",
     "trainer/commands": "base processor system config manual settings telemetry series report watch tokenizer tokens "
     "outer_optimizer knowledge policy plan simulate shape sockets secure protocol membership peers launch init",
-    "trainer/commands/torch": "base system config manual settings telemetry report watch text tokenizer documents tokens images "
+    "trainer/commands/torch": "base processor system config manual settings telemetry report watch text tokenizer documents tokens images "
     "knowledge simulate commands model matmul language convnet tasks checkpoint launch probe run doctor",
     "trainer": "commands torch",
     "docs/examples/outer_loop": "",  # sees what is installed, and no folder of the tree

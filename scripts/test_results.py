@@ -45,6 +45,18 @@ def has_ipv6() -> bool:
     return True
 
 
+def may_make_control_groups() -> bool:
+    """Whether this process may make control groups with a quota of cores, of version 1 or 2."""
+    version_1, version_2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
+    if version_1.exists():
+        return os.access(version_1 / "cgroup.procs", os.W_OK)
+    try:
+        given = (version_2 / "cgroup.subtree_control").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return "cpu" in given.split() and os.access(version_2 / "cgroup.procs", os.W_OK)
+
+
 def has_package(name: str) -> bool:
     """Whether this distribution has the package, which set-up would have installed."""
     return succeeds("apt-cache", "show", name)
@@ -74,6 +86,8 @@ LACKS = {
     r"this root may not make mount namespaces": lambda _: succeeds("unshare", "--mount", "true"),
     r"(this root may not make network|network namespaces with veth)":
         lambda _: succeeds("unshare", "--net", "ip", "link", "add", "name", "a", "type", "veth", "peer", "name", "b"),
+    r"this root may not make control groups": lambda _: may_make_control_groups(),
+    r"this needs two cores": lambda _: len(os.sched_getaffinity(0)) > 1,
     r"the kernel has no overlayfs": lambda _: "overlay" in Path("/proc/filesystems").read_text(encoding="utf-8"),
     r"no IPv6 loopback": lambda _: has_ipv6(),
     # Where systemd runs, set-up installs no servers.

@@ -16,6 +16,7 @@
 #include "heterogeneity/profile/forked.h"
 #include "trainer/base/error.h"
 #include "trainer/base/memory/out_of_memory.h"
+#include "trainer/base/system/free_memory.h"
 
 namespace farstep::heterogeneity {
 
@@ -63,10 +64,16 @@ int64_t own_bytes(std::string_view name) {
   return proc_bytes(kStatus, name) - proc_bytes(kStatus, "RssFile:");
 }
 
+int64_t free_ram() {
+  const auto bytes = free_ram_bytes();
+  if (!bytes) throw DataError("/proc/meminfo: has no figure MemAvailable");
+  return *bytes;
+}
+
 class CpuMemory : public DeviceMemory {
  public:
   CpuMemory(std::optional<int64_t> bytes, int64_t slices)
-      : bytes_(bytes ? *bytes : proc_bytes("/proc/meminfo", "MemAvailable:") / slices) {}
+      : bytes_(bytes ? *bytes : free_ram() / slices) {}
 
   int64_t bytes() const override { return bytes_; }
 

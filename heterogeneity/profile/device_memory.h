@@ -32,7 +32,7 @@ class DeviceMemory {
 };
 
 // The memory of a CPU slice. `bytes` is what training may use; without it, one of `cpu_slices`
-// equal parts of what is free.
+// equal parts of the RAM that is free to this process.
 //
 // Nothing runs out before the machine does. What counts is by how much the resident memory of a
 // forked copy of this process, files aside, grows at most. Model and allocator are as fresh there

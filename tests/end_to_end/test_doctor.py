@@ -13,7 +13,7 @@ from cluster import DATA, FARSTEP, Cluster, ClusterTest, farstep, wait_until
 
 CLOCK_LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 OF_ALL = {"program", "keys", "run", "model", "memory", "devices", "profile", "coordinator",
-          "network", "output", "data", "data of run", "clock", "training", "disk", "gpus"}
+          "network", "output", "data", "data of run", "clock", "cores", "training", "disk", "gpus"}
 
 
 class Doctor(ClusterTest):
@@ -266,6 +266,42 @@ class Doctor(ClusterTest):
         self.assertTrue({"memory", "training"} <= set(faults), faults)
         for subject in ("memory", "training"):
             self.assertIn("a smaller model", faults[subject])
+
+    def own_group(self) -> Path:
+        """A control group that may use one core, of the version that this machine has for cores."""
+        version_1 = Path("/sys/fs/cgroup/cpu")
+        group = (version_1 if version_1.exists() else Path("/sys/fs/cgroup")) / self.folder.name
+        try:
+            group.mkdir()
+            self.addCleanup(group.rmdir)
+            if version_1.exists():
+                (group / "cpu.cfs_quota_us").write_text("100000")
+            else:
+                (group / "cpu.max").write_text("100000 100000")
+        except OSError:
+            self.skipTest("this root may not make control groups")
+        return group
+
+    def test_a_quota_of_cores(self):
+        """A container's: two threads are warned of, and `init` writes one."""
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("this needs two cores")
+        Cluster(self.folder, 2, secure=False)
+        group = self.own_group()
+        within = f'echo $$ > {group}/cgroup.procs && exec "$@"'
+        done = subprocess.run(["sh", "-c", within, "sh", FARSTEP, "doctor", self.folder / "node1.json", "--json",
+                               "--set", "devices[0].threads=2"],
+                              capture_output=True, text=True, timeout=90, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        # Not of the clock, which no test can set.
+        found = [finding for finding in json.loads(done.stdout)["findings"] if finding["subject"] != "clock"]
+        self.only(found, "warning", "cores", "have 2 threads", "may keep 1 core busy",
+                  "give the devices 1 thread in all")
+        made = subprocess.run(["sh", "-c", within, "sh", FARSTEP, "init", "--run", "mine", "--sites", "a=127.0.0.1",
+                               "b=127.0.0.1", "--data", DATA], capture_output=True, text=True, timeout=60,
+                              check=False, cwd=self.folder, stdin=subprocess.DEVNULL)
+        self.assert_success(made)
+        self.assertEqual(json.loads((self.folder / "mine/a.json").read_text())["devices"][0]["threads"], 1)
 
     def test_a_full_disk(self):
         """Checkpoints that do not fit the disk of `output`."""

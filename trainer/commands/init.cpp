@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "trainer/base/error.h"
-#include "trainer/base/processor/allowed_cores.h"
+#include "trainer/base/processor/usable_cores.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/init/config_files.h"
@@ -49,7 +49,7 @@ struct InitOptions {
         "model_from", model_from,
         "Hugging Face folder to start from, instead of --preset; at the same place at every site");
     visit("device", device, "of every site: cpu or cuda; left out: cpu");
-    visit("threads", threads, "of a cpu device; left out: as many as this machine has cores",
+    visit("threads", threads, "of a cpu device; left out: as many as this process has cores here",
           in_range(1, 4096));
     visit("rounds", rounds, "outer rounds; left out: 20 on cpu, 200 on cuda", at_least(1));
     visit("base_steps", base_steps, "local steps of a round; left out: 50 on cpu, 500 on cuda",
@@ -187,7 +187,7 @@ InitPlan plan_of(const InitOptions& options) {
   plan.device = options.device.value_or(DeviceKind::kCpu);
   const auto& defaults = work_defaults(plan.device);
   plan.preset = options.preset.value_or(defaults.preset);
-  plan.threads = options.threads.value_or(std::ssize(allowed_cores()));
+  plan.threads = options.threads.value_or(usable_cores());
   plan.rounds = options.rounds.value_or(defaults.rounds);
   plan.base_steps = options.base_steps.value_or(defaults.base_steps);
   plan.base_batch = options.base_batch.value_or(defaults.base_batch);

@@ -5,6 +5,7 @@
 #include <torch/csrc/api/include/torch/version.h>
 
 #include "trainer/base/checksum.h"
+#include "trainer/base/processor/usable_cores.h"
 #include "trainer/base/system/free_memory.h"
 #include "trainer/doctor/clocks.h"
 #include "trainer/doctor/coordinator_answer.h"
@@ -49,6 +50,7 @@ class Doctor {
     const bool has_good_keys = keys.grade != Grade::kFault;
     make_checks(/*needing_run=*/had_run_, has_good_keys);
     tell_(clock_finding(system_clock()));
+    tell_(core_finding(loaded_.site.devices, usable_cores()));
     if (stop_.stop_requested()) return false;
     if (!has_good_keys) {
       tell_({examination_.peers ? "peers" : "answer", Grade::kLater, kNeedsKeys, 0});

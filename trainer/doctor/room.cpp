@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "trainer/inner/cores.h"
+
 namespace farstep {
 
 namespace {
@@ -31,6 +33,14 @@ int64_t bytes_in(const fs::path& folder) {
 }
 
 }  // namespace
+
+Finding core_finding(std::span<const DeviceConfig> devices, int64_t usable_cores) {
+  constexpr const char* kSubject = "cores";
+  if (auto shortage = core_shortage(devices, usable_cores); !shortage.empty()) {
+    return warning(kSubject, std::move(shortage));
+  }
+  return ok(kSubject, fmt::format("this process may keep {} busy", usable_cores));
+}
 
 Finding memory_finding(const RunNeeds& needs, std::optional<int64_t> free_bytes) {
   constexpr const char* kSubject = "training";

@@ -56,6 +56,19 @@ std::vector<Cores> assign_cores(std::span<const DeviceConfig> devices, bool pin,
   return assigned;
 }
 
+std::string core_shortage(std::span<const DeviceConfig> devices, int64_t usable) {
+  int64_t threads = 0;
+  for (const auto& device : devices) {
+    if (device.kind == DeviceKind::kCpu) threads += device.threads;
+  }
+  if (threads <= usable) return "";
+  return fmt::format(
+      "devices: the cpu devices have {} threads, but this process may keep {} {} busy, by its "
+      "affinity and the quota of its control group; give the devices {} {} in all, or the process "
+      "more cores",
+      threads, usable, usable == 1 ? "core" : "cores", usable, usable == 1 ? "thread" : "threads");
+}
+
 void stay_on_cores(const Cores& cores) {
   if (cores.empty()) return;
   cpu_set_t set;

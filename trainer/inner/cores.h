@@ -1,7 +1,9 @@
 // Chooses the cores of the threads of a site's CPU slices.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "trainer/base/processor/allowed_cores.h"
@@ -15,6 +17,10 @@ namespace farstep {
 // is not allowed.
 std::vector<Cores> assign_cores(std::span<const DeviceConfig> devices, bool pin,
                                 const Cores& allowed);
+
+// Says that the CPU slices have more threads than the `usable` cores, and what mends it; empty if
+// they have not. Threads that wait for a core hold up all others at the end of every loop.
+std::string core_shortage(std::span<const DeviceConfig> devices, int64_t usable);
 
 // Restricts the calling thread, its OpenMP threads and all threads that it starts later to `cores`.
 // Each thread may use all of `cores`: OpenMP may end and start threads between two loops, and a new

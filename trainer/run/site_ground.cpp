@@ -9,6 +9,7 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
+#include "trainer/base/processor/usable_cores.h"
 #include "trainer/base/system/file.h"
 #include "trainer/base/system/log.h"
 #include "trainer/peers/known_sites.h"
@@ -50,6 +51,9 @@ SiteGround::SiteGround(const LoadedSite& loaded, wan::Resume wanted)
       recorder(output, loaded.site.name, clock) {
   make_folder(output);
   log_to_file(output / kLogFile);
+  if (const auto shortage = core_shortage(site.devices, usable_cores()); !shortage.empty()) {
+    spdlog::warn("{}", shortage);
+  }
   // A new run would mix its events and checkpoints with the old ones.
   if (resume == wan::Resume::kNever && !list_checkpoints(checkpoint_root()).empty()) {
     throw ConfigError(fmt::format(

@@ -28,6 +28,16 @@ RunConfig run_of_two() {
 
 }  // namespace
 
+TEST_CASE("threads that have no core of their own are warned of") {
+  auto site = site_with({DeviceKind::kCpu, DeviceKind::kCuda, DeviceKind::kCpu});
+  site.devices[0].threads = 3;
+  CHECK(core_finding(site.devices, 4).grade == Grade::kOk);
+  const auto found = core_finding(site.devices, 3);
+  CHECK(found.grade == Grade::kWarning);
+  CHECK_THAT(found.text, Contains("have 4 threads") && Contains("give the devices 3 threads"));
+  CHECK(core_finding({}, 1).grade == Grade::kOk);
+}
+
 // The terms are those of the table in ARCHITECTURE.md, added by hand.
 TEST_CASE("the needs of a run are the sum of the table's terms") {
   const auto cpu = site_with({DeviceKind::kCpu});

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <string>
 
+#include "trainer/base/system/control_groups.h"
+
 namespace farstep {
 
 namespace {
@@ -18,62 +20,64 @@ std::optional<int64_t> number_in(const fs::path& file) {
   return std::nullopt;
 }
 
-std::optional<int64_t> free_in_machine(const fs::path& root) {
+std::optional<int64_t> free_in_machine(const fs::path& root, bool with_swap) {
   std::ifstream file(root / "proc/meminfo");
   std::string name, unit;
   int64_t kibibytes = 0;
   std::optional<int64_t> bytes;
   while (file >> name >> kibibytes && std::getline(file, unit)) {
-    if (name == "MemAvailable:" || name == "SwapFree:") {
+    if (name == "MemAvailable:" || (with_swap && name == "SwapFree:")) {
       bytes = bytes.value_or(0) + 1024 * kibibytes;
     }
   }
   return bytes;
 }
 
+// How the two versions of control groups name the same.
+struct Names {
+  const char *limit, *used, *cached;
+};
+constexpr Names kVersions[] = {
+    {"memory.max", "memory.current", "inactive_file"},
+    {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}};
+
 // Cached files count as used there, and are given up when memory is short.
-int64_t reclaimable(const fs::path& group) {
+int64_t reclaimable(const fs::path& group, const char* cached) {
   std::ifstream file(group / "memory.stat");
   std::string name;
   int64_t bytes = 0;
   while (file >> name >> bytes) {
-    if (name == "inactive_file") return bytes;
+    if (name == cached) return bytes;
   }
   return 0;
 }
 
-std::optional<int64_t> free_in_group(const fs::path& group) {
-  const auto limit = number_in(group / "memory.max");
-  const auto used = number_in(group / "memory.current");
+std::optional<int64_t> free_in_group(const fs::path& group, const Names& names) {
+  const auto limit = number_in(group / names.limit);
+  const auto used = number_in(group / names.used);
   if (!limit || !used) return std::nullopt;
-  return std::max<int64_t>(0, *limit - *used + reclaimable(group));
+  return std::max<int64_t>(0, *limit - *used + reclaimable(group, names.cached));
 }
 
-// The process's group in the only hierarchy of control groups, version 2; empty without one.
-std::string own_group(const fs::path& root) {
-  std::ifstream file(root / "proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("0::/")) return line.substr(4);
+std::optional<int64_t> free_bytes(const fs::path& root, bool with_swap) {
+  auto least = free_in_machine(root, with_swap);
+  for (const auto& group : control_groups("memory", root)) {
+    for (const auto& names : kVersions) {
+      const auto bytes = free_in_group(group, names);
+      if (bytes) least = std::min(least.value_or(*bytes), *bytes);
+    }
   }
-  return "";
+  return least;
 }
 
 }  // namespace
 
-// The limit of every group above the process's own holds too.
 std::optional<int64_t> free_memory_bytes(const fs::path& root) {
-  auto least = free_in_machine(root);
-  const auto take = [&](const std::optional<int64_t>& bytes) {
-    if (bytes) least = std::min(least.value_or(*bytes), *bytes);
-  };
-  const auto top = root / "sys/fs/cgroup";
-  auto group = fs::path(own_group(root));
-  while (!group.empty()) {
-    take(free_in_group(top / group));
-    group = group.parent_path();
-  }
-  take(free_in_group(top));
-  return least;
+  return free_bytes(root, true);
+}
+
+std::optional<int64_t> free_ram_bytes(const fs::path& root) {
+  return free_bytes(root, false);
 }
 
 }  // namespace farstep

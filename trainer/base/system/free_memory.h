@@ -12,4 +12,7 @@ namespace farstep {
 // say. `root` is the folder that has proc/ and sys/.
 std::optional<int64_t> free_memory_bytes(const std::filesystem::path& root = "/");
 
+// The same without swap, which is too slow for what every step uses.
+std::optional<int64_t> free_ram_bytes(const std::filesystem::path& root = "/");
+
 }  // namespace farstep

@@ -2,8 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <thread>
+#include "trainer/base/processor/usable_cores.h"
 
 namespace farstep {
 
@@ -11,8 +10,7 @@ DeviceConfig ModelOptions::device_config() const {
   DeviceConfig config;
   config.kind = device;
   config.index = index;
-  config.threads =
-      threads > 0 ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency());
+  config.threads = threads > 0 ? threads : usable_cores();
   return config;
 }
 

@@ -3,8 +3,9 @@
 #include "trainer/data/tokens/encoding_queue.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
+
+#include "trainer/base/processor/usable_cores.h"
 
 namespace farstep {
 
@@ -17,7 +18,7 @@ constexpr int64_t kBatchBytes = 1 << 15;  // small documents share a task
 EncodingQueue::EncodingQueue(const Tokenizer& tokenizer, int64_t threads, const Encoded& written,
                              Progress progress)
     : tokenizer_(tokenizer), progress_(std::move(progress)), written_(written) {
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  if (threads == 0) threads = usable_cores();
   while (std::ssize(workers_) < threads) workers_.push_back(std::make_unique<Worker>());
 }
 
