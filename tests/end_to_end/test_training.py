@@ -204,6 +204,16 @@ class Identities(ClusterTest):
         self.assert_success(cluster.launch())
         return validation_losses(cluster)
 
+    def test_a_validation_that_is_not_finite_ends_all_sites_as_diverged(self):
+        """An outer step beyond all measure: both sites find it, and neither saves or records the round."""
+        cluster = Cluster(self.folder, 2, {"outer": {"learning_rate": 1e38}, "evaluate": {"every_rounds": 1},
+                                            "inner": {"peak_learning_rate": 100}})
+        self.assert_end(cluster, self.start_all(cluster), 5)
+        self.assertEqual(list(validation_losses(cluster)), [0])
+        for name in cluster.names:
+            self.assertIn("after round 1 the validation loss of the common model is not finite", cluster.log(name))
+            self.assertFalse((cluster.output / name / "checkpoints" / "round-00001").exists())
+
     def test_one_site_with_plain_outer_step_is_plain_adamw(self):
         """eta 1, mu 0: 4 rounds of 5 steps are one round of 20."""
         outer = {"learning_rate": 1.0, "momentum": 0.0}

@@ -60,7 +60,7 @@ class Validator {
   virtual ~Validator() = default;
   // Validates if that is due. Called between two rounds. `sequences_before` is the number of
   // training sequences of all sites before the last round. Returns false if a stop was requested
-  // before the end: then nothing is recorded.
+  // before the end: then nothing is recorded. Throws DivergenceError if the loss is not finite.
   virtual bool run_if_due(Run& run, int64_t sequences_before, const std::stop_token& stop) = 0;
 };
 

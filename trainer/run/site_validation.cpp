@@ -6,11 +6,27 @@
 #include <cmath>
 #include <optional>
 
+#include "trainer/base/error.h"
 #include "trainer/base/stopped.h"
 #include "trainer/model/evaluate.h"
 #include "trainer/round/theta_swap.h"
 
 namespace farstep {
+
+namespace {
+
+// All sites validate the same theta_global, so each of them finds this in its own part. The
+// checkpoint that follows a validation would save that theta_global.
+void require_finite(const Validation& result, int64_t rounds_done) {
+  if (std::isfinite(result.loss_sum)) return;
+  throw DivergenceError(fmt::format(
+      "training diverged: after round {} the validation loss of the common model is not finite. "
+      "Its checkpoint is not saved; the one before may be good. A lower outer.learning_rate or "
+      "inner.peak_learning_rate usually helps",
+      rounds_done));
+}
+
+}  // namespace
 
 bool is_validation_due(int64_t examples_before, int64_t examples_after, int64_t examples) {
   // A step's backward pass takes twice as long as the forward pass; validation has only the latter.
@@ -46,6 +62,7 @@ bool SiteValidation::run_if_due(Run& run, int64_t sequences_before, const std::s
   }
   swap_global_and_local(run);
   if (!result) return false;
+  require_finite(*result, rounds_done);
   run.recorder.record(EvaluationEvent{.round = rounds_done,
                                       .loss_sum = result->loss_sum,
                                       .tokens = result->targets,
