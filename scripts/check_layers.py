@@ -72,12 +72,13 @@ MAY_INCLUDE = {
     "trainer/model/fused": "base memory numbers kernels parameters shape model llama",
     "trainer/model/cpu_ops": "base memory numbers kernels products model matmul llama fused",
     "trainer/model/gpu_ops": "base cuda numbers kernels gpu llama fused",
-    "trainer/checkpoint": "base memory system config data numbers knowledge",
+    "trainer/rate": "base config",
+    "trainer/checkpoint": "base memory system config data rate numbers knowledge",
     "heterogeneity/profile": "base memory system config knowledge sockets transport collective",
     "trainer/inner/optimizer": "base memory config kernels parameters",
     "trainer/inner/muon": "base memory config numbers parameters matmul optimizer",
     "trainer/inner/gpu": "base memory cuda data knowledge gpu parameters model gpu_ops optimizer",
-    "trainer/inner": "base memory processor config data gpu reduction parameters shape model knowledge optimizer muon",
+    "trainer/inner": "base memory processor config data gpu reduction parameters shape model rate knowledge optimizer muon",
     "outer_optimizer/exchange": "base schedule codec sockets transport collective",
     "trainer/strategy/outer_sync": "base memory config telemetry schedule codec exchange outer_optimizer protocol",
     "trainer/strategy": "base memory config telemetry reduction schedule codec exchange outer_optimizer protocol "
@@ -88,17 +89,17 @@ MAY_INCLUDE = {
     "trainer/model/language": "base system config text tokenizer documents tokens settings shape model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/model/convnet": "base config images settings parameters shape model checkpoint",
     "trainer/tasks": "base config tokens images settings parameters shape model llama language convnet checkpoint",
-    "trainer/peers": "base config settings shape outer_optimizer knowledge policy plan sockets transport gloo secure "
+    "trainer/peers": "base config settings rate shape outer_optimizer knowledge policy plan sockets transport gloo secure "
     "tunnel link collective emulate protocol membership exchange",
     "trainer/facade": "base system config telemetry schedule codec protocol settings outer_optimizer outer_sync peers",
-    "trainer/site": "base memory config telemetry data reduction knowledge policy strategy",
-    "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
+    "trainer/site": "base memory config telemetry data reduction rate knowledge policy strategy",
+    "trainer/round": "base config settings telemetry data rate plan sockets transport protocol peers site strategy",
     "trainer/watch": "base system config telemetry account report sockets",
     "trainer/launch": "base system config settings telemetry account watch link checkpoint",
     "trainer/probe": "base processor system config data tokens images settings knowledge profile sockets model matmul llama "
     "language convnet tasks inner peers",
     "trainer/run": "base processor system config settings telemetry data schedule plan link sockets transport protocol "
-    "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
+    "membership parameters model matmul language tasks checkpoint rate inner strategy scatter peers site round launch",
     "trainer/manual": "base config",
     "trainer/doctor": "base processor system config settings inner model knowledge sockets transport secure peers probe run",
     "trainer/init": "base system config settings shape model link secure",

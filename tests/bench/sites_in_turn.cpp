@@ -40,6 +40,7 @@
 #include "trainer/model/device.h"
 #include "trainer/model/evaluate.h"
 #include "trainer/model/language/language_task.h"
+#include "trainer/rate/rate_schedule.h"
 #include "trainer/run/model_theta.h"
 #include "trainer/strategy/make_strategy.h"
 #include "trainer/telemetry/recorder.h"
@@ -187,7 +188,8 @@ class Site {
     const double progress =
         options.progress_from + (options.progress_to - options.progress_from) * done;
     const auto batch = loader_->next();
-    inner_->run(batch.view, plan().micro_batch, progress);
+    inner_->run(batch.view, plan().micro_batch,
+                rate_share(run().inner.rate, first_cycle(run().inner.rate, 1), progress));
   }
 
   heterogeneity::RoundTiming so_far(int64_t steps) const {

@@ -14,7 +14,10 @@ struct CheckpointConfig {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("every_rounds", every_rounds, "rounds between two checkpoints", at_least(1));
-    visit("keep", keep, "newest checkpoints that stay on the disk", at_least(2));
+    visit("keep", keep,
+          "newest checkpoints that stay on the disk; with inner.schedule wsd the one before the "
+          "decay too",
+          at_least(2));
   }
 };
 

@@ -31,7 +31,8 @@ class CheckpointStore {
   virtual SavedCheckpoint save(const TrainState& state, const std::stop_token& stop) = 0;
 };
 
-// Returns a store of folders in `root`, which keeps those of the newest `keep` rounds.
+// Returns a store of folders in `root`, which keeps those of the newest `keep` rounds, and of a
+// state's pinned round.
 std::unique_ptr<CheckpointStore> checkpoint_folders(std::filesystem::path root, int64_t keep);
 
 // A checkpoint to write.

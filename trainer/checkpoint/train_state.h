@@ -20,6 +20,7 @@
 #include "trainer/checkpoint/checkpoint_folder.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/data/run_windows.h"
+#include "trainer/rate/resumed_rate.h"
 
 namespace farstep {
 
@@ -44,6 +45,7 @@ struct TrainProgress {
   Json planner = {};
   Json strategy = {};
   Json products = {};
+  std::optional<RateState> rate = {};
   std::optional<int64_t> unvalidated_since = {};
 
   template <typename Visitor>
@@ -70,6 +72,7 @@ struct TrainProgress {
     visit("planner", planner, "what the planner has learned of the sites");
     visit("strategy", strategy, "how far the round's syncs have come");
     visit("products", products, "how matrix products are made, where that was measured");
+    visit("rate", rate, "where the learning rate's schedule stands; null: of an older version");
     visit("unvalidated_since", unvalidated_since,
           "run_sequences before the last round, whose validation was stopped; null: none was");
   }
@@ -83,7 +86,8 @@ struct TrainState {
   Json run_config;           // the resolved run config
   std::string model_config;  // config.json of the model
   std::span<const NamedText> model_files =
-      {};  // beside it, such as the tokenizer's; are only saved
+      {};                                    // beside it, such as the tokenizer's; are only saved
+  std::optional<int64_t> pinned_round = {};  // stays however old it is; is not saved
 };
 
 struct SavedCheckpoint {

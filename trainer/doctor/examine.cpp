@@ -140,7 +140,7 @@ class Doctor {
       const auto folder = loaded_.site.folder();
       tell_(memory_finding(*needs, free_memory_bytes()));
       tell_(finding_of("disk", [&] {
-        return disk_finding(*needs, site_.run->checkpoint.keep, disk_room(folder), folder);
+        return disk_finding(*needs, kept_checkpoints(*site_.run), disk_room(folder), folder);
       }));
     }
     tell_(gpu_finding(read_gpu_driver(), loaded_.site, examination_.has_kernels, needs));

@@ -46,4 +46,8 @@ RunNeeds run_needs(int64_t num_parameters, const RunConfig& run, const SiteConfi
   return needs;
 }
 
+int64_t kept_checkpoints(const RunConfig& run) {
+  return run.checkpoint.keep + (run.inner.rate.schedule == RateShape::kWsd ? 1 : 0);
+}
+
 }  // namespace farstep

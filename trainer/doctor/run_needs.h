@@ -19,4 +19,8 @@ struct RunNeeds {
 // Returns the needs of a model with `num_parameters` at the site.
 RunNeeds run_needs(int64_t num_parameters, const RunConfig& run, const SiteConfig& site);
 
+// Returns how many checkpoints a site keeps. With inner.schedule wsd it keeps the one before the
+// decay besides the newest.
+int64_t kept_checkpoints(const RunConfig& run);
+
 }  // namespace farstep

@@ -10,6 +10,7 @@
 #include "trainer/inner/muon/muon_config.h"
 #include "trainer/inner/optimizer/adamw_config.h"
 #include "trainer/model/shape/model_config.h"
+#include "trainer/rate/rate_config.h"
 
 namespace farstep {
 
@@ -29,9 +30,7 @@ struct InnerConfig {
   InnerOptimizer optimizer = InnerOptimizer::kAdamW;
   AdamWConfig adamw;
   MuonConfig muon;
-  double peak_learning_rate = 4e-4;
-  double warmup_fraction = 0.05;
-  double final_fraction = 0.1;
+  RateConfig rate;
   std::optional<double> clip_norm = 1.0;
   ComputeType compute = ComputeType::kAuto;
   StepKind step = StepKind::kFused;
@@ -45,12 +44,7 @@ struct InnerConfig {
           "for the rest; sgd: plain gradient descent, for tests of identities");
     visit("adamw", adamw, "settings of adamw");
     visit("muon", muon, "settings of muon");
-    visit("peak_learning_rate", peak_learning_rate, "learning rate at the end of warm-up",
-          at_least(0));
-    visit("warmup_fraction", warmup_fraction, "share of the run with rising learning rate",
-          in_range(0, 0.999));
-    visit("final_fraction", final_fraction, "learning rate at the end, as a share of the peak",
-          in_range(0, 1));
+    rate.fields(visit);
     visit("clip_norm", clip_norm, "largest global gradient norm; null does not clip", above(0));
     visit(
         "compute", compute,

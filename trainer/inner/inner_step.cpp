@@ -14,7 +14,6 @@
 #include "trainer/base/error.h"
 #include "trainer/base/memory/out_of_memory.h"
 #include "trainer/inner/gpu/graph_recorder.h"
-#include "trainer/inner/lr_schedule.h"
 #include "trainer/inner/make_reduction.h"
 #include "trainer/inner/optimizer/gradient_norm.h"
 #include "trainer/model/device.h"
@@ -175,7 +174,10 @@ std::optional<StepResult> InnerStep::start(const BatchView& batch, std::span<con
 
 int64_t InnerStep::warm_up() {
   warm_steps_ = 0;
-  warm_up_steps_ = steps_of_warm_up(config_);
+  // A rule of Adam's (Ma and Yarats, "On the adequacy of untuned warmup for adaptive optimization",
+  // AAAI 2021); plain descent has no moments.
+  warm_up_steps_ =
+      config_.optimizer == InnerOptimizer::kSgd ? 0 : std::llround(2 / (1 - config_.adamw.beta2));
   return warm_up_steps_;
 }
 
@@ -199,7 +201,7 @@ double InnerStep::rate_of(const StepTerms& terms) const {
   const bool is_warm = warm_steps_ >= warm_up_steps_;
   const double factor =
       is_warm ? 1 : static_cast<double>(warm_steps_ + 1) / static_cast<double>(warm_up_steps_);
-  return factor * terms.learning_rate_factor * learning_rate(config_, terms.progress);
+  return factor * terms.learning_rate_factor * (config_.rate.peak_learning_rate * terms.rate_share);
 }
 
 InnerStep::Step InnerStep::make_step(const BatchView& batch, std::span<const int64_t> shares,

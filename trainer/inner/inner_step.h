@@ -33,17 +33,20 @@ namespace farstep {
 
 // How a step is taken.
 struct StepTerms {
-  // By default only the schedule decides.
-  StepTerms(double progress) : progress(progress) {}
-  StepTerms(double progress, double learning_rate_factor, bool measures_noise)
-      : progress(progress),
+  // For steps outside a run.
+  StepTerms(double rate_share) : rate_share(rate_share) {}
+  StepTerms(double rate_share, double learning_rate_factor, bool measures_noise,
+            double progress = 0)
+      : rate_share(rate_share),
         learning_rate_factor(learning_rate_factor),
-        measures_noise(measures_noise) {}
+        measures_noise(measures_noise),
+        progress(progress) {}
 
-  double progress;  // position in the run, in [0, 1]; the schedule maps it to a rate
+  double rate_share;                // the schedule's learning rate, as a share of the peak
   double learning_rate_factor = 1;  // multiplies the schedule's rate
   // Whether the result has the step's noise. A GPU with the fused step always measures it.
   bool measures_noise = false;
+  double progress = 0;  // position in the run, in [0, 1], for messages
 };
 
 struct StepResult {
@@ -70,7 +73,7 @@ class InnerStep {
             std::vector<std::unique_ptr<Replica>> replicas = {}, bool across_sites = false);
 
   // Lets the learning rate of the next steps rise from near 0 to the schedule's, because they begin
-  // with fresh moments in mid-run. Returns the number of these steps.
+  // with fresh moments in mid-run. Returns the number of these steps: 2 / (1 - beta2).
   int64_t warm_up();
 
   // Counts `model` and the replicas.

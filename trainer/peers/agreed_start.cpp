@@ -4,12 +4,30 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
+
+namespace {
+
+RateState read_rate(const std::string& text, const std::string& site) {
+  try {
+    auto rate = read_untrusted<RateState>(text, "the learning rate's schedule",
+                                          {.depth = 4, .members = 16, .values = 64});
+    require_whole(rate.cycle);
+    return rate;
+  } catch (const DataError& error) {
+    throw PeerError(
+        site, fmt::format("what {} tells of its learning rate cannot be: {}", site, error.what()));
+  }
+}
+
+}  // namespace
 
 void require_same_start(const std::string& theta_hash, const std::string& remedy, const View& view,
                         wan::Store& store) {
@@ -31,6 +49,17 @@ void require_same_start(const std::string& theta_hash, const std::string& remedy
       fmt::format("the sites start from different weights, by the checksums of "
                   "theta_global: {}; {}",
                   fmt::join(lines, ", "), remedy));
+}
+
+RateState agreed_rate(const RateState& own, const View& view, wan::Store& store) {
+  const auto texts = wan::share(store, fmt::format("{}/rate", view.generation), to_json(own).dump(),
+                                static_cast<int>(view.self), static_cast<int>(view.size()));
+  std::vector<RateState> all;
+  for (std::size_t place = 0; place < texts.size(); ++place) {
+    all.push_back(read_rate(texts[place], view.members[place]));
+  }
+  // The first of several, so that all members take the same one.
+  return *std::ranges::max_element(all, {}, &RateState::position);
 }
 
 }  // namespace farstep

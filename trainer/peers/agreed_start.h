@@ -1,9 +1,11 @@
-// Compares the weights from which the sites of a run start.
+// On what the sites of a run agree before the first step: the weights from which they start, and
+// the learning rate at which a resume goes on.
 #pragma once
 
 #include <string>
 
 #include "trainer/base/view.h"
+#include "trainer/rate/resumed_rate.h"
 #include "wan/transport/store.h"
 
 namespace farstep {
@@ -13,5 +15,11 @@ namespace farstep {
 // site's checksum and `remedy`, at all members. Throws PeerError as `store` does.
 void require_same_start(const std::string& theta_hash, const std::string& remedy, const View& view,
                         wan::Store& store);
+
+// Returns the state of the member that has come furthest. All members must call it with their own;
+// they exchange them through `store`. In mid-round their positions differ, and each alone would
+// decide otherwise on whether its rate has fallen. Throws PeerError as `store` does, or if what a
+// member tells cannot be.
+RateState agreed_rate(const RateState& own, const View& view, wan::Store& store);
 
 }  // namespace farstep

@@ -40,7 +40,7 @@ class ProbeTraining {
     if (!inner_) build();
     // Random examples: the time of a step does not depend on what they are.
     const auto examples = workload_.model->random_batch(batch, random_);
-    inner_->run(examples.view, micro_batch, /*progress=*/0);
+    inner_->run(examples.view, micro_batch, /*rate_share=*/0);
     synchronize(device_);
   }
 

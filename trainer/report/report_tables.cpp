@@ -118,6 +118,7 @@ std::vector<std::string> facts(const RunReport& report) {
                           short_count_text(static_cast<double>(run.parameters)), examples),
               validation_text(report), first_and_last("training", report.train_losses),
               ends_text(report)};
+  if (!run.rate_note.empty()) facts.push_back(run.rate_note);
   if (!report.noise_scales.empty()) {
     facts.push_back(fmt::format("gradient noise scale {} {}",
                                 scale_text(report.noise_scales.rbegin()->second),

@@ -13,6 +13,7 @@
 
 #include "trainer/config/json_fields.h"
 #include "trainer/data/run_windows.h"
+#include "trainer/rate/rate_schedule.h"
 #include "wan/protocol/protocol.h"
 
 namespace farstep {
@@ -27,6 +28,7 @@ struct SharedState {
   int64_t generation = 0;
   std::vector<std::string> members;  // for which the next round is planned
   std::vector<double> reduction_shares;
+  RateCycle cycle;
   Json planner, strategy;
   std::string momentum_hash;
 
@@ -39,6 +41,8 @@ struct SharedState {
     visit("generation", generation, "of the membership", required(at_least(0)));
     visit("members", members, "for which the next round is planned", kRequired);
     visit("reduction_shares", reduction_shares, "of the last retune, by member", kRequired);
+    visit("rate_cycle", cycle, "the part of the run in which the rate follows the schedule once",
+          kRequired);
     visit("planner", planner, "as in a checkpoint", kRequired);
     visit("strategy", strategy, "as in a checkpoint", kRequired);
     visit("momentum_hash", momentum_hash, "checksum of the outer momentum", kRequired);

@@ -29,6 +29,7 @@ void require_fits(const RunConfig& run, const SharedState& state) {
     refuse(
         fmt::format("it is of round {}, and the run has {}", state.rounds_done, run.outer.rounds));
   }
+  require_whole(state.cycle);
   const auto& members = state.members;
   if (std::ssize(members) > run.most_sites() ||
       std::set(members.begin(), members.end()).size() != members.size()) {
@@ -61,6 +62,7 @@ void take(Run& run, const SharedState& state) {
   run.planner.restore(state.planner);
   run.position.windows = RunWindows(state.windows);
   run.reduction_shares = state.reduction_shares;
+  run.cycle = state.cycle;
   run.position.rounds_done = state.rounds_done;
   run.position.measuring_syncs = state.measuring_syncs;
   run.position.unvalidated_since.reset();
@@ -76,6 +78,7 @@ SharedState shared_state(const Run& run) {
           .generation = run.peers.view().generation,
           .members = run.peers.view().members,
           .reduction_shares = run.reduction_shares,
+          .cycle = run.cycle,
           .planner = run.planner.state(),
           .strategy = run.strategy.state(),
           .momentum_hash = {}};

@@ -46,7 +46,9 @@ SiteWork site_work(const Run& run) {
                 .rounds = run.config.outer.rounds,
                 .plan = run.own_plan(),
                 .draws = step_draws(run),
-                .is_measuring = plan.measuring_steps > 0};
+                .is_measuring = plan.measuring_steps > 0,
+                .rate = run.config.inner.rate,
+                .cycle = run.cycle};
   work.learning_rate_factor = run.planner.learning_rate_factor();
   // Without predicted times there is no deadline, and the round ends by steps.
   if (config.round_end == heterogeneity::RoundEnd::kDeadline && plan.round_seconds) {

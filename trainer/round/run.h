@@ -14,6 +14,7 @@
 #include "trainer/base/clock.h"
 #include "trainer/data/run_windows.h"
 #include "trainer/peers/peers.h"
+#include "trainer/rate/resumed_rate.h"
 #include "trainer/round/handover.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/site/site_trainer.h"
@@ -77,6 +78,7 @@ struct Run {
   Recorder& recorder;
   const Clock& clock;
   RunPosition position = {};
+  RateCycle cycle = first_cycle(config.inner.rate, config.outer.rounds);  // equal at all members
   std::vector<double> reduction_shares = {};  // of the members, as of the last retune()
 
   bool is_done() const { return position.rounds_done >= config.outer.rounds; }
@@ -85,6 +87,12 @@ struct Run {
   const heterogeneity::RoundPlan& plan() const { return planner.plan(peers.view()); }
   // Returns this site's part of it.
   const heterogeneity::SitePlan& own_plan() const { return plan().sites[peers.view().self]; }
+  // Returns the site's place in the learning rate's schedule, for a checkpoint.
+  RateState rate() const {
+    return rate_state(
+        config.inner.rate, cycle,
+        position_after(position.rounds_done, site.steps_done(), own_plan().local_steps));
+  }
 };
 
 // Returns this site's place among the members that train; it must be one of them.

@@ -97,7 +97,9 @@ bool validate_and_save(Run& run, const std::stop_token& stop) {
   // theta_global is validated: it is better than any theta_local.
   if (!run.validator.run_if_due(run, *since, stop)) return false;
   since.reset();
-  if (run.position.rounds_done % run.config.checkpoint.every_rounds == 0 || run.is_done()) {
+  if (run.position.rounds_done % run.config.checkpoint.every_rounds == 0 ||
+      run.position.rounds_done == rounds_before_decay(run.config.inner.rate, run.cycle) ||
+      run.is_done()) {
     run.checkpoints.begin(run);
   }
   return true;

@@ -22,7 +22,7 @@ StepDone done(StepEvent event, const StepResult& result) {
 }
 
 StepTerms terms_of(const StepOrder& order) {
-  return {order.progress, order.learning_rate_factor, order.measures_noise};
+  return {order.rate_share, order.learning_rate_factor, order.measures_noise, order.progress};
 }
 
 }  // namespace

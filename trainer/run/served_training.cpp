@@ -13,7 +13,8 @@ std::optional<StepDone> ServedTraining::step(const StepOrder& order, SiteReducti
                                              const std::stop_token& /*stop*/) {
   FARSTEP_CHECK(gradients != nullptr, "a site that serves alone has gradients to add up");
   const auto span = recorder_.span(SpanCause::kServe, order.round);
-  inner_.run_serving({order.progress, order.learning_rate_factor, false}, *gradients);
+  inner_.run_serving({order.rate_share, order.learning_rate_factor, false, order.progress},
+                     *gradients);
   return std::nullopt;
 }
 

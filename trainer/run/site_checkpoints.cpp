@@ -42,6 +42,18 @@ std::vector<std::string> members_of(const Json& run_config, const CheckpointEntr
   return names;
 }
 
+// Returns where the rate of a checkpoint stood that an older version wrote, whose cycle is the run.
+RateState rate_of_older(const Run& run, const Json& run_config, const CheckpointEntry& resumed) {
+  try {
+    const RateCycle cycle{
+        .end = run_config.at("outer").at("rounds").get<double>(),
+        .warmup_fraction = run_config.at("inner").at("warmup_fraction").get<double>()};
+    return rate_state(run.config.inner.rate, cycle, static_cast<double>(resumed.round));
+  } catch (const Json::exception& error) {
+    throw DataError(fmt::format("{}: run.json: {}", resumed.folder.string(), json_fault(error)));
+  }
+}
+
 }  // namespace
 
 SiteCheckpoints::SiteCheckpoints(const RunConfig& config, const SiteGround& ground,
@@ -85,6 +97,7 @@ TrainProgress SiteCheckpoints::progress_of(const Run& run) const {
           .planner = run.planner.state(),
           .strategy = strategy.state(),
           .products = measured_choice(run.config.inner.compute),
+          .rate = run.rate(),
           .unvalidated_since = position.unvalidated_since};
 }
 
@@ -114,7 +127,8 @@ void SiteCheckpoints::begin(Run& run) {
                  .site = std::move(site_buffers),
                  .run_config = to_json(run.config),
                  .model_config = task_.config_text(),
-                 .model_files = task_.model_files()},
+                 .model_files = task_.model_files(),
+                 .pinned_round = rounds_before_decay(run.config.inner.rate, run.cycle)},
        .copy = [this] { model_.inner->copy_snapshot(); }});
 }
 
@@ -138,7 +152,7 @@ void SiteCheckpoints::leave_after(int64_t round) {
   set_aside_checkpoints_after(ground_.checkpoint_root(), round);
 }
 
-void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
+RateState SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   auto& strategy = run.strategy;
   auto& parameters = model_.model->parameters();
   const auto theta = strategy.theta_global();
@@ -161,6 +175,8 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   state.outer = named_parameters(parameters.layout(), strategy.outer_momentum());
   state.site = own_buffers(run);
   load_checkpoint(resumed, state);
+  const auto rate = progress.rate ? *progress.rate : rate_of_older(run, state.run_config, resumed);
+  restore_progress(resumed, [&] { require_whole(rate.cycle); });
   const auto& members = run.peers.view().members;
   const auto saved_members = progress.members.empty() ? members_of(state.run_config, resumed)
                                                       : std::move(progress.members);
@@ -195,9 +211,14 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   }
   run.site.resume(progress.step, progress.loss_sum, progress.round_seconds,
                   std::move(progress.step_seconds), progress.noise);
+  // Whoever goes back on purpose may want what came of it.
+  if (ground_.resume.from_round) {
+    set_aside_checkpoints_after(ground_.checkpoint_root(), resumed.round);
+  }
   // A crash later would otherwise resume from a state that this run has left.
   drop_newer_checkpoints(ground_.checkpoint_root(), resumed);
   spdlog::info("resumed from {}", resumed.folder.string());
+  return rate;
 }
 
 }  // namespace farstep

@@ -29,8 +29,10 @@ class SiteCheckpoints : public Checkpoints {
   // run is read.
   void end() { checkpointer_.end(); }
 
-  // Restores the run's state of `resumed`, and forgets newer checkpoints. Throws DataError.
-  void restore(Run& run, const CheckpointEntry& resumed);
+  // Restores the run's state of `resumed`, and forgets newer checkpoints. Sets aside those of later
+  // rounds if the site was told from which round to resume. Returns where the learning rate's
+  // schedule stood. Throws DataError.
+  RateState restore(Run& run, const CheckpointEntry& resumed);
 
  private:
   // Returns the state that only this site has: the inner optimizer's moments, the strategy's own

@@ -1,7 +1,7 @@
 // What of a site exists before it knows its run: config, clock, folder, log and checkpoints.
 #include "trainer/run/site_ground.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -26,10 +26,10 @@ SiteConfig with_device(SiteConfig site) {
 
 // A folder with checkpoints holds a run, even if none of them is whole: beginning anew would lose
 // it without a word.
-wan::Resume resume_with(wan::Resume wanted, const std::filesystem::path& checkpoints) {
-  return wanted == wan::Resume::kAuto && !list_checkpoints(checkpoints).empty()
-             ? wan::Resume::kAlways
-             : wanted;
+ResumeWish resume_with(ResumeWish wanted, const std::filesystem::path& checkpoints) {
+  const bool has_any = !list_checkpoints(checkpoints).empty();
+  if (wanted.how == wan::Resume::kAuto && has_any) wanted.how = wan::Resume::kAlways;
+  return wanted;
 }
 
 wan::OfferedState offered_state(const TrainProgress& progress) {
@@ -43,7 +43,7 @@ wan::OfferedState offered_state(const TrainProgress& progress) {
 
 }  // namespace
 
-SiteGround::SiteGround(const LoadedSite& loaded, wan::Resume wanted)
+SiteGround::SiteGround(const LoadedSite& loaded, const ResumeWish& wanted)
     : site(with_device(loaded.site)),
       cores(assign_cores(site.devices, site.pin, allowed_cores())),
       output(site.folder()),
@@ -55,7 +55,7 @@ SiteGround::SiteGround(const LoadedSite& loaded, wan::Resume wanted)
     spdlog::warn("{}", shortage);
   }
   // A new run would mix its events and checkpoints with the old ones.
-  if (resume == wan::Resume::kNever && !list_checkpoints(checkpoint_root()).empty()) {
+  if (resume.how == wan::Resume::kNever && !list_checkpoints(checkpoint_root()).empty()) {
     throw ConfigError(fmt::format(
         "output: {} holds a run already: --resume continues it; for a new run give another output "
         "or remove it",
@@ -67,9 +67,9 @@ wan::JoinRequest SiteGround::join_request(const LoadedSite& loaded,
                                           std::optional<uint64_t> data_digest) const {
   wan::JoinRequest request;
   request.run = loaded.run;
-  request.resume = resume;
-  if (resume == wan::Resume::kAlways) {
-    for (const auto& entry : resumable_checkpoints(checkpoint_root())) {
+  request.resume = resume.how;
+  if (resume.how == wan::Resume::kAlways) {
+    for (const auto& entry : offered()) {
       const auto progress = load_progress(entry);
       if (loaded.run) require_of_run(progress, loaded.run->at("name").get<std::string>());
       request.states.push_back(offered_state(progress));
@@ -90,26 +90,42 @@ void SiteGround::require_of_run(const TrainProgress& progress, const std::string
       output.string(), progress.run, run));
 }
 
+std::vector<CheckpointEntry> SiteGround::offered() const {
+  auto entries = resumable_checkpoints(checkpoint_root());
+  if (!resume.from_round) return entries;
+  std::vector<int64_t> others;
+  for (const auto& entry : entries) {
+    if (entry.step == 0) others.push_back(entry.round);
+  }
+  std::erase_if(entries, [&](const auto& entry) {
+    return entry.step > 0 || entry.round != *resume.from_round;
+  });
+  if (!entries.empty()) return entries;
+  throw DataError(fmt::format(
+      "{}: has no whole checkpoint of round {} (--from-round), only of {}: name one that all sites "
+      "have, or copy the folder of another site's",
+      checkpoint_root().string(), *resume.from_round,
+      others.empty() ? "none" : fmt::format("rounds {}", fmt::join(others, ", "))));
+}
+
 std::optional<CheckpointEntry> SiteGround::newest_checkpoint() const {
-  if (resume == wan::Resume::kNever) return std::nullopt;
-  const auto offered = resumable_checkpoints(checkpoint_root());
-  const auto newest = std::ranges::max_element(
-      offered, {}, [](const auto& entry) { return std::pair(entry.round, entry.step); });
-  return newest == offered.end() ? std::nullopt : std::optional(*newest);
+  if (resume.how == wan::Resume::kNever) return std::nullopt;
+  const auto entries = offered();
+  return entries.empty() ? std::nullopt : std::optional(entries.front());
 }
 
 std::optional<CheckpointEntry> SiteGround::checkpoint_after(int64_t syncs) const {
-  if (resume == wan::Resume::kNever) return std::nullopt;
-  const auto offered = resumable_checkpoints(checkpoint_root());
-  if (offered.empty() && syncs == 0) {
-    spdlog::log(resume == wan::Resume::kAuto ? spdlog::level::info : spdlog::level::warn,
+  if (resume.how == wan::Resume::kNever) return std::nullopt;
+  const auto entries = offered();
+  if (entries.empty() && syncs == 0) {
+    spdlog::log(resume.how == wan::Resume::kAuto ? spdlog::level::info : spdlog::level::warn,
                 "no checkpoint is in {}: this site begins anew, as no site has done a sync",
                 checkpoint_root().string());
     return std::nullopt;
   }
   const auto found = std::ranges::find_if(
-      offered, [&](const auto& entry) { return load_progress(entry).syncs == syncs; });
-  if (found == offered.end()) {
+      entries, [&](const auto& entry) { return load_progress(entry).syncs == syncs; });
+  if (found == entries.end()) {
     throw DataError(
         fmt::format("{}: the checkpoint after {} syncs has vanished since it was offered",
                     checkpoint_root().string(), syncs));

@@ -78,7 +78,7 @@ void log_failure(std::string_view text, Save&& save) {
 
 }  // namespace
 
-std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, wan::Resume resume,
+std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, const ResumeWish& resume,
                                        const std::stop_token& stop,
                                        std::optional<double> wait_seconds, bool took_part) {
   in_file(loaded.file, [&] { load_gpu_library(loaded.site.devices); });
@@ -130,9 +130,11 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
            .handover = handover_,
            .recorder = ground_->recorder,
            .clock = ground_->clock} {
-  if (resumed_) checkpoints_.restore(run_, *resumed_);
+  std::optional<RateState> saved_rate;
+  if (resumed_) saved_rate = checkpoints_.restore(run_, *resumed_);
   if (!peers_->is_newcomer()) {
     compare_start();
+    resume_rate(saved_rate);
     // After restore(), since the record says at which step the run goes on.
     record_start();
     log_plan();
@@ -219,6 +221,19 @@ void SiteRun::compare_start() const {
                      peers_->store());
 }
 
+void SiteRun::resume_rate(const std::optional<RateState>& saved) {
+  const auto& rate = config_.inner.rate;
+  const auto own = saved ? *saved : run_.rate();
+  const auto agreed = agreed_rate(own, peers_->view(), peers_->store());
+  run_.cycle = resumed_cycle(rate, agreed, config_.outer.rounds);
+  rate_note_ = resumed_rate_text(rate, agreed, run_.cycle, config_.outer.rounds);
+  if (!rate_note_.empty()) spdlog::info("{}", rate_note_);
+  const auto jump = rate_jump_text(rate, own, run_.cycle);
+  if (jump.empty()) return;
+  spdlog::warn("{}", jump);
+  rate_note_ += (rate_note_.empty() ? "" : "; ") + jump;
+}
+
 void SiteRun::record_start() {
   const auto& view = peers_->view();
   std::vector<std::string> devices;
@@ -238,7 +253,8 @@ void SiteRun::record_start() {
                                     .start_fragments = strategy_->syncs_of_round(),
                                     .trains = config_.trains(ground_->site.name),
                                     .reads_data = config_.reads_data(ground_->site.name),
-                                    .clock_offset_seconds = peers_->clock_offset_seconds()});
+                                    .clock_offset_seconds = peers_->clock_offset_seconds(),
+                                    .rate_note = rate_note_});
 }
 
 void SiteRun::log_plan() const {
@@ -348,8 +364,8 @@ std::optional<FinishedRun> finished_before(const LoadedSite& loaded, wan::Resume
 // The process stays, but all of the run's parts are made anew, and take the path that a site has
 // which is started again. A coordinator that this site hosts ends with them, and the run with it if
 // there is no stand-by.
-int train_site(const LoadedSite& loaded, wan::Resume resume, const std::stop_token& stop) {
-  auto finished = finished_before(loaded, resume);
+int train_site(const LoadedSite& loaded, ResumeWish resume, const std::stop_token& stop) {
+  auto finished = finished_before(loaded, resume.how);
   if (finished && finished->doubt.empty()) return 0;
   const auto wait_seconds = finished ? std::optional(finished->join_seconds) : std::nullopt;
   const auto cores = allowed_cores();
@@ -368,7 +384,7 @@ int train_site(const LoadedSite& loaded, wan::Resume resume, const std::stop_tok
       spdlog::warn("{}; this site joins again", error.what());
       finished.reset();  // the run goes on
     }
-    resume = wan::Resume::kAuto;
+    resume = {.how = wan::Resume::kAuto};
     took_part = true;
     stay_on_cores(cores);  // of its threads, as before the run pinned them
   }

@@ -34,7 +34,7 @@ class SiteRun {
   // checkpoints. If the run goes on already, train() takes the other sites' state. Returns null if
   // a stop was requested before all sites had joined. `wait_seconds` and `took_part` are as in
   // SitePeers::join(). Throws ConfigError, DataError or PeerError.
-  static std::unique_ptr<SiteRun> open(const LoadedSite& loaded, wan::Resume resume,
+  static std::unique_ptr<SiteRun> open(const LoadedSite& loaded, const ResumeWish& resume,
                                        const std::stop_token& stop,
                                        std::optional<double> wait_seconds = {},
                                        bool took_part = false);
@@ -58,6 +58,9 @@ class SiteRun {
   std::vector<EmulatedSpeed> speeds() const;
   // Refuses to train unless all sites start from the same weights.
   void compare_start() const;
+  // Lets the learning rate go on as the run's settings say, at all members alike. `saved`: of the
+  // checkpoint; nullopt: there is none.
+  void resume_rate(const std::optional<RateState>& saved);
   void record_start();
   void log_plan() const;
   // Takes the state of the sites that train already. Returns false if a stop was requested.
@@ -83,12 +86,13 @@ class SiteRun {
   SiteTrainer trainer_;
   SiteValidation validation_;
   Run run_;
+  std::string rate_note_;  // what the resume has made of the learning rate
 };
 
 // Trains this site to the end of the run, and returns the process's exit code. A site that was
 // silent for too long takes the state of those who went on, and joins them again. With kAuto, a
 // site that has all rounds of the run ends at once; if that is in doubt (FinishedRun), when the
 // others have not come. Throws as SiteRun does.
-int train_site(const LoadedSite& loaded, wan::Resume resume, const std::stop_token& stop);
+int train_site(const LoadedSite& loaded, ResumeWish resume, const std::stop_token& stop);
 
 }  // namespace farstep

@@ -20,6 +20,7 @@ struct StepOrder {
   int64_t batch = 1;            // sequences
   int64_t micro_batch = 1;      // sequences on one device at once
   double progress = 0;          // of the run, in [0, 1]
+  double rate_share = 1;        // the schedule's learning rate, as a share of the peak
   double learning_rate_factor = 1;
   bool measures_noise = false;
 };

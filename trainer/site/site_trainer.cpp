@@ -46,16 +46,13 @@ bool SiteTrainer::wants_step() const {
 
 void SiteTrainer::step(SiteReduction* gradients, const std::stop_token& stop) {
   const auto& plan = work_.plan;
-  // Progress is the share of the site's steps that are done: sites of unequal speed have the same
-  // learning rate when they sync.
-  const double share =
-      std::min(1.0, static_cast<double>(steps_done_) / static_cast<double>(plan.local_steps));
+  const double position = position_after(work_.round - 1, steps_done_, plan.local_steps);
   const StepOrder order{.round = work_.round,
                         .step = steps_done_ + 1,
                         .batch = plan.batch,
                         .micro_batch = plan.micro_batch,
-                        .progress = (static_cast<double>(work_.round - 1) + share) /
-                                    static_cast<double>(work_.rounds),
+                        .progress = position / static_cast<double>(work_.rounds),
+                        .rate_share = rate_share(work_.rate, work_.cycle, position),
                         .learning_rate_factor = work_.learning_rate_factor,
                         .measures_noise = steps_done_ % kStepsOfAMeasurement == 0};
   record(take(order, gradients, stop));

@@ -8,6 +8,7 @@
 #include "heterogeneity/knowledge/round_timing.h"
 #include "heterogeneity/policy/plan.h"
 #include "trainer/base/clock.h"
+#include "trainer/rate/rate_schedule.h"
 #include "trainer/site/inner_training.h"
 #include "trainer/site/round_timer.h"
 #include "trainer/telemetry/recorder.h"
@@ -25,7 +26,9 @@ struct SiteWork {
   // after plan.local_steps.
   std::optional<double> deadline_seconds = {};
   double slack_seconds = 0;  // the last step may end later by this
-  double learning_rate_factor = 1;
+  RateConfig rate = {};
+  RateCycle cycle = {};
+  double learning_rate_factor = 1;  // multiplies the schedule's rate
 };
 
 class SiteTrainer {

@@ -36,6 +36,7 @@ struct RunEvent {
   int64_t start_round = 0, start_step = 0, start_fragments = 0;
   bool trains = true, reads_data = true;
   double clock_offset_seconds = 0;
+  std::string rate_note = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -63,6 +64,8 @@ struct RunEvent {
           "false: it serves alone, or the master sends it its batches; others validate", kRequired);
     visit("clock_offset_seconds", clock_offset_seconds,
           "add it to this site's times to get the coordinator's", kRequired);
+    visit("rate_note", rate_note,
+          "what a resume with other settings makes of the learning rate; empty: nothing");
   }
 };
 

@@ -234,6 +234,15 @@ TEST_CASE("pruning keeps the newest rounds with what was saved inside them") {
   CHECK_THROWS_AS(prune_checkpoints(root.path(), 0), InternalError);
 }
 
+TEST_CASE("pruning spares a pinned round however old it is, and not what was saved inside it") {
+  const TemporaryFolder root;
+  save(root.path(), {{2, 0}, {3, 0}, {3, 5}, {9, 0}, {10, 0}});
+  prune_checkpoints(root.path(), 2, 3);
+  CHECK(places(list_checkpoints(root.path())) == Places{{10, 0}, {9, 0}, {3, 0}});
+  prune_checkpoints(root.path(), 2, 7);  // of which there is none
+  CHECK(places(list_checkpoints(root.path())) == Places{{10, 0}, {9, 0}});
+}
+
 TEST_CASE("a run that went back drops what is newer") {
   const TemporaryFolder root;
   save(root.path(), {{1, 0}, {2, 0}, {2, 7}, {2, 9}, {3, 0}});

@@ -5,6 +5,7 @@
 #include "tests/trainer/inner/small_training.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/language/make_model.h"
+#include "trainer/rate/rate_schedule.h"
 
 namespace farstep {
 
@@ -28,15 +29,17 @@ TokenBatch learnable_batch(int64_t seed) {
 
 std::vector<double> losses(StepKind step, ComputeType compute) {
   auto config = inner_config();
-  config.peak_learning_rate = 1e-3;
+  config.rate.peak_learning_rate = 1e-3;
   config.step = step;
   config.compute = compute;
   const auto model = make_model(kShape, at::kCPU, config.compute, config.step, /*recompute=*/false);
   model->parameters().initialise(3);
   InnerStep inner(*model, config);
   std::vector<double> found;
+  const auto cycle = first_cycle(config.rate, 200);
   for (int64_t i = 0; i < 200; ++i) {
-    found.push_back(inner.run(learnable_batch(i), 5, static_cast<double>(i) / 200).loss);
+    const double share = rate_share(config.rate, cycle, static_cast<double>(i));
+    found.push_back(inner.run(learnable_batch(i), 5, share).loss);
   }
   return found;
 }

@@ -19,7 +19,7 @@ const StepTerms kMeasured{0.5, /*learning_rate_factor=*/1, /*measures_noise=*/tr
 InnerConfig still(ReductionKind reduction) {
   InnerConfig config;
   config.optimizer = InnerOptimizer::kSgd;
-  config.peak_learning_rate = 0;
+  config.rate.peak_learning_rate = 0;
   config.clip_norm = 0.01;
   config.reduction = reduction;
   return config;
@@ -197,7 +197,7 @@ TEST_CASE("sites that sum their gradients measure their own parts against the me
 TEST_CASE("the learning rate's factor multiplies the schedule's rate") {
   std::mt19937_64 random(3);
   InnerConfig config;
-  config.peak_learning_rate = 0.1;
+  config.rate.peak_learning_rate = 0.1;
   QuadraticModel model;
   InnerStep step(model, config);
   const auto batch = drawn_points(2, random);

@@ -33,8 +33,7 @@ class Seat : public SiteReduction {
 InnerConfig descent(double learning_rate) {
   auto config = inner_config();
   config.optimizer = InnerOptimizer::kSgd;
-  config.peak_learning_rate = learning_rate;
-  config.warmup_fraction = 0;
+  config.rate.peak_learning_rate = learning_rate;
   config.clip_norm.reset();
   return config;
 }

@@ -9,7 +9,6 @@
 #include "tests/trainer/inner/small_training.h"
 #include "trainer/base/error.h"
 #include "trainer/base/stopped.h"
-#include "trainer/inner/lr_schedule.h"
 #include "trainer/model/batch_tensors.h"
 
 namespace farstep {
@@ -93,9 +92,9 @@ TEST_CASE("twenty steps are those of autograd and AdamW written out") {
     if (spec.decays) decay.narrow(0, spec.offset, spec.size()).fill_(config.adamw.weight_decay);
   }
   for (int number = 1; number <= 20; ++number) {
-    const double progress = (number - 1) / 20.0;
+    const double share = (number - 1) / 20.0;  // of the peak
     const auto batch = some_batch(4, 8, number);
-    const auto result = step.run(batch, 2, progress);
+    const auto result = step.run(batch, 2, share);
 
     auto gradients = parameters.gradients();
     gradients.zero_();
@@ -104,7 +103,7 @@ TEST_CASE("twenty steps are those of autograd and AdamW written out") {
     loss.backward();
     const double norm = gradients.norm().item<double>();
     gradients.mul_(std::min(1.0, 0.5 / (norm + 1e-6)));
-    const double rate = learning_rate(config, progress);
+    const double rate = config.rate.peak_learning_rate * share;
     values.mul_(1 - rate * decay);
     first.mul_(config.adamw.beta1).add_(gradients, 1 - config.adamw.beta1);
     second.mul_(config.adamw.beta2).addcmul_(gradients, gradients, 1 - config.adamw.beta2);
@@ -120,12 +119,23 @@ TEST_CASE("twenty steps are those of autograd and AdamW written out") {
   CHECK(relative_error(model.parameters().values(), values) < 1e-4);
 }
 
+TEST_CASE("fresh moments warm up for as long as the second one averages") {
+  auto model = small_model();
+  auto config = inner_config();
+  for (const auto& [beta2, steps] : {std::pair{0.95, 40}, {0.999, 2000}, {0.0, 2}}) {
+    config.adamw.beta2 = beta2;
+    CHECK(InnerStep(model, config).warm_up() == steps);
+  }
+  config.optimizer = InnerOptimizer::kSgd;
+  CHECK(InnerStep(model, config).warm_up() == 0);
+}
+
 TEST_CASE("a step with fresh moments in mid-run is as small as its place in the warm-up") {
   auto model = small_model(ComputeType::kFP32);
   auto config = inner_config();
   config.adamw.beta2 = 0.5;
   InnerStep step(model, config);
-  const double rate = learning_rate(config, 0.5);
+  const double rate = config.rate.peak_learning_rate * 0.5;
   const auto rate_of_step = [&] { return step.run(some_batch(2, 8, 1), 2, 0.5).learning_rate; };
   CHECK(rate_of_step() == rate);
   CHECK(step.warm_up() == 4);
@@ -140,9 +150,9 @@ TEST_CASE("training lowers the loss in fp32 and in bf16") {
     auto model = small_model(compute);
     InnerStep step(model, inner_config());
     const auto batch = some_batch(4, 8, 1);
-    const double before = step.run(batch, 4, 0.1).loss;
+    const double before = step.run(batch, 4, 1).loss;
     double after = before;
-    for (int number = 0; number < 30; ++number) after = step.run(batch, 4, 0.1).loss;
+    for (int number = 0; number < 30; ++number) after = step.run(batch, 4, 1).loss;
     CHECK(after < before - 1.0);
   }
 }
@@ -169,7 +179,7 @@ TEST_CASE("a loss or gradient that is not finite stops before anything changes")
     const auto before = model.parameters().values().clone();
     InnerStep step(model, inner_config());
     CHECK_THROWS_AS(step.run(some_batch(1, 4, 1), 1, 0.25), DivergenceError);
-    CHECK_THROWS_WITH(step.run(some_batch(1, 4, 1), 1, 0.25),
+    CHECK_THROWS_WITH(step.run(some_batch(1, 4, 1), 1, {0.5, 1, false, /*progress=*/0.25}),
                       Catch::StartsWith("training diverged at 0.2500 of the run: loss "));
     CHECK(at::equal(model.parameters().values(), before));
     CHECK(*reinterpret_cast<const int64_t*>(step.pull_state()[2].bytes.data()) == 0);
@@ -179,11 +189,10 @@ TEST_CASE("a loss or gradient that is not finite stops before anything changes")
 TEST_CASE("the gradient is clipped to the configured norm") {
   auto config = inner_config();
   config.optimizer = InnerOptimizer::kSgd;
-  config.peak_learning_rate = 1;
-  config.warmup_fraction = 0;
+  config.rate.peak_learning_rate = 1;
   GivenGradient model(2.0, -8.0F);
   const auto before = model.parameters().values().clone();
-  const auto result = InnerStep(model, config).run(some_batch(1, 4, 1), 1, 0);
+  const auto result = InnerStep(model, config).run(some_batch(1, 4, 1), 1, 1);
   CHECK(result.gradient_norm == 8);
   CHECK((model.parameters().values() - before)[3].item<float>() == Approx(1).epsilon(1e-5));
 }

@@ -9,7 +9,7 @@ namespace farstep {
 
 inline InnerConfig inner_config() {
   InnerConfig config;
-  config.peak_learning_rate = 0.01;
+  config.rate.peak_learning_rate = 0.01;
   return config;
 }
 

@@ -53,4 +53,39 @@ TEST_CASE("a site that ends after a refusal does not keep the others from theirs
   CHECK_THROWS_AS(require_same_start("aa", "do this", view, store), DataError);
 }
 
+TEST_CASE("sites at different steps of a round take the schedule of the furthest") {
+  const RateConfig config;
+  const RateCycle cycle = first_cycle(config, 10);
+  const RateCycle other{.begin = 2, .end = 10};
+  const std::vector<RateState> own{rate_state(config, cycle, 8), rate_state(config, other, 8.5),
+                                   rate_state(config, cycle, 8.5)};
+  MemoryStore store(10);
+  const std::vector<std::string> members{"a", "b", "c"};
+  std::vector<std::future<RateState>> running;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    running.push_back(std::async(std::launch::async, [&, i] {
+      return agreed_rate(own[i], {.generation = 3, .members = members, .self = i}, store);
+    }));
+  }
+  for (auto& one : running) {
+    const auto agreed = one.get();
+    CHECK(agreed.position == 8.5);
+    CHECK(agreed.cycle == other);
+  }
+}
+
+TEST_CASE("a schedule that cannot be is refused, with the site that tells it") {
+  const RateConfig config;
+  MemoryStore store(10);
+  const View first{.generation = 3, .members = {"a", "b"}, .self = 0};
+  const View second{.generation = 3, .members = {"a", "b"}, .self = 1};
+  auto spoiled = rate_state(config, first_cycle(config, 10), 8);
+  spoiled.cycle.begin = 20;
+  auto telling = std::async(
+      std::launch::async, [&] { CHECK_THROWS_AS(agreed_rate(spoiled, second, store), PeerError); });
+  CHECK_THROWS_WITH(agreed_rate(rate_state(config, first_cycle(config, 10), 8), first, store),
+                    Catch::Contains("b tells") && Catch::Contains("begins after 20"));
+  telling.get();
+}
+
 }  // namespace farstep

@@ -45,6 +45,10 @@ void check_refused(Donation& donation, const std::vector<Fault>& faults) {
     spoiled[Json::json_pointer(path)] = value;
     CHECK_THROWS_AS(take_shared_state(run, read_shared_state(spoiled.dump())), DataError);
   }
+  auto other = donation.state;
+  other["rate_cycle"]["begin_share"] = 0.5;
+  take_shared_state(run, read_shared_state(other.dump()));
+  CHECK(run.cycle.begin_share == 0.5);
   // None of them leaves anything behind.
   take_shared_state(run, read_shared_state(donation.state.dump()));
   const auto& donor = donation.sites[0];
@@ -64,6 +68,8 @@ TEST_CASE("a donor's state that does not fit the run is refused as data") {
                              {"/reduction_shares", Json::array({1.0})},
                              {"/reduction_shares", {1, -1, 1}},
                              {"/reduction_shares", {0, 0, 0}},
+                             {"/rate_cycle/end", 0},
+                             {"/rate_cycle/warmup_fraction", 2},
                              {"/run_sequences", int64_t{1} << 60},
                              {"/returned_sequences", Json::parse(R"([{"begin": 5, "end": 4}])")},
                              {"/planner/sites/0/micro_batch", 0},

@@ -138,6 +138,26 @@ TEST_CASE("the learning rate follows the share of the run that is done at every 
   }
 }
 
+TEST_CASE("sites of unequal speed have one learning rate at one place of the schedule") {
+  auto run = round_run(2, 4);
+  run.sites[1].local_steps = 8;
+  auto& rate = run.inner.rate;
+  rate.schedule = RateShape::kWsd;
+  rate.decay_fraction = 0.5;
+  FakeSites sites(run, {1, 1});
+  std::vector<double> slow, fast;
+  sites[0].training.before_step = [&](const StepOrder& order) { slow.push_back(order.rate_share); };
+  sites[1].training.before_step = [&](const StepOrder& order) { fast.push_back(order.rate_share); };
+  sites.run();
+  REQUIRE(2 * slow.size() == fast.size());
+  const auto cycle = first_cycle(rate, run.outer.rounds);
+  for (std::size_t i = 0; i < slow.size(); ++i) {
+    CHECK(slow[i] == Approx(rate_share(rate, cycle, static_cast<double>(i) / 4)));
+    CHECK(fast[2 * i] == slow[i]);
+  }
+  CHECK(slow.back() < 1);
+}
+
 TEST_CASE("a step that is done late is recorded in its place and counted") {
   auto run = round_run(2);
   run.sync.fragments = 3;

@@ -111,7 +111,7 @@ RunConfig image_run() {
   run.model.family = ModelFamily::kImages;
   run.model.images.width = 4;
   run.data.images = {.crop_padding = 0, .flip = false};  // a few hundred images vary enough
-  run.inner.peak_learning_rate = 1e-2;
+  run.inner.rate.peak_learning_rate = 1e-2;
   run.inner.adamw.weight_decay = 0.01;
   return run;
 }

@@ -64,7 +64,7 @@ class WatchedSite {
 
   double step(int64_t number, const std::stop_token& stop) {
     if (inner_.num_devices() == 1) {
-      const StepOrder order{.step = number, .batch = kBatch, .micro_batch = 2, .progress = 0.5};
+      const StepOrder order{.step = number, .batch = kBatch, .micro_batch = 2, .rate_share = 0.5};
       return training_.step(order, nullptr, stop)->event.loss.value();
     }
     // With shares that are given: those of a balance, and so the bits, depend on times.

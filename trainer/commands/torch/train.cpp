@@ -27,6 +27,7 @@ struct TrainOptions {
   std::string config;
   std::vector<std::string> set;
   wan::Resume resume = wan::Resume::kNever;
+  std::optional<int64_t> from_round;
   WatchRequest watch;
 
   template <typename Visitor>
@@ -35,6 +36,7 @@ struct TrainOptions {
     visit("set", set,
           "PATH=VALUE: replaces a value of the config; run.PATH=VALUE one of the run file");
     visit("resume", resume, kResumeDoc);
+    visit("from_round", from_round, kFromRoundDoc, at_least(0));
     watch.fields(visit);
   }
 };
@@ -47,6 +49,7 @@ int train_command(const Arguments& arguments) {
       {config_section<SiteConfig>("Fields of the site's config", "farstep-site(5)"),
        config_section<RunConfig>("Fields of the run file", "farstep-run(5)")});
   if (!options) return 0;
+  require_resume(options->resume, options->from_round);
   const auto loaded = load_site(options->config, options->set);
   set_up_log(loaded.site.name, loaded.site.log_level);
   // Before any other thread starts and any kernel runs.
@@ -66,7 +69,7 @@ int train_command(const Arguments& arguments) {
     spdlog::info("the run's page: {}", page->url());
   }
   const SiteScreen screen(own, loaded.site.name, stderr, ::isatty(STDERR_FILENO) == 1, clock);
-  return train_site(loaded, options->resume, interrupt.token());
+  return train_site(loaded, {options->resume, options->from_round}, interrupt.token());
 }
 
 }  // namespace farstep

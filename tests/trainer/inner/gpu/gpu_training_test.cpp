@@ -11,6 +11,7 @@
 #include "trainer/model/batch_tensors.h"
 #include "trainer/model/fused/fused_llama.h"
 #include "trainer/model/language/make_model.h"
+#include "trainer/rate/rate_schedule.h"
 
 namespace farstep {
 
@@ -21,7 +22,7 @@ const LlamaConfig kShape{
 
 std::vector<double> losses(at::Device device, StepKind step, ComputeType compute) {
   auto config = inner_config();
-  config.peak_learning_rate = 1e-3;
+  config.rate.peak_learning_rate = 1e-3;
   config.step = step;
   config.compute = compute;
   const auto model = make_model(kShape, device, config.compute, config.step, /*recompute=*/false);
@@ -30,8 +31,10 @@ std::vector<double> losses(at::Device device, StepKind step, ComputeType compute
   model->parameters().initialise(3);
   InnerStep inner(*model, config);
   std::vector<double> found;
+  const auto cycle = first_cycle(config.rate, 100);
   for (int64_t i = 0; i < 100; ++i) {
-    found.push_back(inner.run(some_batch(8, 32, i % 3), 5, static_cast<double>(i) / 100).loss);
+    const double share = rate_share(config.rate, cycle, static_cast<double>(i));
+    found.push_back(inner.run(some_batch(8, 32, i % 3), 5, share).loss);
   }
   return found;
 }

@@ -13,6 +13,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/memory/out_of_memory.h"
 #include "trainer/data/loader.h"
+#include "trainer/rate/rate_schedule.h"
 #include "trainer/run/model_training.h"
 
 namespace farstep {
@@ -120,7 +121,8 @@ TEST_CASE("a GPU whose memory shrinks goes on with smaller micro-batches, a step
         std::make_unique<Loader>(examples, Sampler(DataOrder::kSequential, 0, 100)),
         {EmulatedSpeed(std::nullopt)}, {std::nullopt}, clock);
     SiteTrainer trainer(training, recorder, clock);
-    trainer.begin(small_work(4, 4));
+    const auto work = small_work(4, 4);
+    trainer.begin(work);
     double wanted_losses = 0;
     for (int64_t step = 0; step < 5; ++step) {
       site.model.room = step < 1 ? 4 : 2;  // before a graph holds its memory
@@ -128,8 +130,9 @@ TEST_CASE("a GPU whose memory shrinks goes on with smaller micro-batches, a step
       CHECK(training.is_step_under_way());
       const int64_t first = 4 * step;
       const auto batch = examples.read(std::vector{first, first + 1, first + 2, first + 3});
-      wanted_losses +=
-          wanted.step->run(batch.view, site.model.room, static_cast<double>(step) / 10).loss;
+      const double position = position_after(0, step, work.plan.local_steps);
+      const double share = rate_share(work.rate, work.cycle, position);
+      wanted_losses += wanted.step->run(batch.view, site.model.room, share).loss;
     }
     trainer.finish();
     CHECK(trainer.loss_sum() == wanted_losses);

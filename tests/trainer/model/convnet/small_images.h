@@ -33,7 +33,7 @@ inline RunConfig small_image_run() {
   run.model.family = ModelFamily::kImages;
   run.model.images.width = 4;
   run.data.images = {.crop_padding = 0, .flip = false};
-  run.inner.peak_learning_rate = 3e-3;
+  run.inner.rate.peak_learning_rate = 3e-3;
   run.inner.adamw.weight_decay = 0.01;
   return run;
 }
