@@ -84,7 +84,7 @@ MAY_INCLUDE = {
     "trainer/strategy": "base memory config telemetry reduction schedule codec exchange outer_optimizer protocol "
     "sockets transport outer_sync",
     "trainer/scatter": "base data transport exchange",
-    "trainer/settings": "base config data schedule outer_optimizer policy link protocol admission shape model checkpoint inner "
+    "trainer/settings": "base config data schedule outer_optimizer policy link sockets protocol admission shape model checkpoint inner "
     "outer_sync strategy",
     "trainer/model/language": "base system config text tokenizer documents tokens settings shape model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/model/convnet": "base config images settings parameters shape model checkpoint",
@@ -95,14 +95,14 @@ MAY_INCLUDE = {
     "trainer/site": "base memory config telemetry data reduction rate knowledge policy strategy",
     "trainer/round": "base config settings telemetry data rate plan sockets transport protocol peers site strategy",
     "trainer/watch": "base system config telemetry account report sockets",
-    "trainer/launch": "base system config settings telemetry account watch link checkpoint",
+    "trainer/launch": "base system config settings telemetry account watch link sockets checkpoint",
     "trainer/probe": "base processor system config data tokens images settings knowledge profile sockets model matmul llama "
     "language convnet tasks inner peers",
     "trainer/run": "base processor system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint rate inner strategy scatter peers site round launch",
     "trainer/manual": "base config",
     "trainer/doctor": "base processor system config settings inner model knowledge sockets transport secure peers probe run",
-    "trainer/init": "base system config settings shape model link secure",
+    "trainer/init": "base system config settings shape model link sockets secure",
     "trainer/commands": "base processor system config manual settings telemetry series report watch tokenizer tokens "
     "outer_optimizer knowledge policy plan simulate shape sockets secure protocol membership peers launch init",
     "trainer/commands/torch": "base processor system config manual settings telemetry report watch text tokenizer documents tokens images "

@@ -95,7 +95,8 @@ class Site {
     }
     if (options.has_keys) {
       port_ = std::make_unique<SecurePort>(wan::site_key_folder(options.keys, name),
-                                           wan::SocketAddress(address, 0), address, clock_);
+                                           std::vector{wan::SocketAddress(address, 0)}, address,
+                                           clock_);
     }
     member_ = std::make_unique<wan::Member>(store.get("coordinator"), name, run.deadlines, clock_);
     members_ = member_->join({})->sites;

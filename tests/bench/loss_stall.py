@@ -31,6 +31,7 @@ IN_THE_EXCHANGE_SECONDS = 0.4  # after the last step: about half of the exchange
 def stall_seconds(harm: str, step: int, pause_seconds: float) -> float:
     """Seconds from the harm, `pause_seconds` after this step of round 4, to the others' commit."""
     from cluster import Cluster, break_connections, by_event, running, wait_until
+    from ports import port_of
     with tempfile.TemporaryDirectory(prefix="farstep-stall-") as folder:
         cluster = Cluster(Path(folder), 4, RUN, {site: LINKS for site in range(4)})
         with running(cluster) as processes:
@@ -41,7 +42,7 @@ def stall_seconds(harm: str, step: int, pause_seconds: float) -> float:
             if harm == "killed":
                 processes["node4"].kill()
             else:
-                break_connections(processes["node4"], int(cluster.endpoint.rpartition(":")[2]))
+                break_connections(processes["node4"], port_of(cluster.endpoint))
             wait_until(lambda: any(event["round"] == 4
                                    for event in by_event(cluster, "node1", "sync")), 60, "a commit")
             return time.time() - began_seconds

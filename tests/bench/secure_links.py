@@ -116,12 +116,13 @@ def cut_seconds(is_cut: bool) -> float:
 def step_seconds(has_strangers: bool) -> float:
     """The median step of a secure run, alone or among strangers."""
     from cluster import Cluster, by_event, running, wait_until
+    from ports import port_of
     # Steps long enough to be told from the noise of a machine.
     run = {"outer": {"rounds": 40}, "plan": {"base_steps": 40, "base_batch": 32, "micro_batch": 8},
            "evaluate": {"every_rounds": 0}, "checkpoint": {"every_rounds": 1000}}
     with tempfile.TemporaryDirectory(prefix="farstep-secure-") as name:
         cluster = Cluster(Path(name), 2, run, secure=True)
-        port = int(cluster.endpoint.rpartition(":")[2])
+        port = port_of(cluster.endpoint)
         is_over = threading.Event()
 
         def come():

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from ports import free_port  # noqa: F401 (tests take it from here)
+from ports import endpoint_of, free_port  # noqa: F401 (tests take the latter from here)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RELEASE = REPOSITORY / "build" / "release"
@@ -52,7 +52,7 @@ class Cluster:
     """A folder of site configs, and the processes started from it.
 
     `secure`: with keys; None: as FARSTEP_TEST_SECURE says, or as the test's name was drawn.
-    `port` is the coordinator's. `hosts` are the sites of the coordinators, the first and its
+    `port` is the coordinator's, and `address` that of the coordinator and of all sites. `hosts` are the sites of the coordinators, the first and its
     stand-bys, or their entries in the configs; "coordinator" is one in a process of its own.
     """
 
@@ -60,7 +60,7 @@ class Cluster:
 
     def __init__(self, folder: Path, num_sites: int, run: dict | None = None,
                  sites: dict[int, dict] | None = None, secure: bool | None = None,
-                 port: int | None = None, hosts: list[str | dict] | None = None):
+                 port: int | None = None, hosts: list[str | dict] | None = None, address: str = "127.0.0.1"):
         self.folder = folder
         if secure is None:
             secure = self.drawn_secure if FORCED_SECURE is None else FORCED_SECURE
@@ -82,7 +82,7 @@ class Cluster:
                           "pause_seconds": 0},
         }, run or {})
         (folder / "run.json").write_text(json.dumps(self.run, indent=1))
-        self.endpoint = f"tcp://127.0.0.1:{port or free_port()}"
+        self.endpoint = endpoint_of(address, port or free_port())
         if secure and not (folder / "keys").exists():
             made = farstep("keys", "--folder", folder / "keys", "--run", "test", "--sites",
                            *self.names, "coordinator")
@@ -92,7 +92,7 @@ class Cluster:
         for index, name in enumerate(self.names):
             site = {"name": name, "run": "run.json",
                     "coordinator": {"endpoint": self.endpoint, "host": index == 0},
-                    "network": {"address": "127.0.0.1"},
+                    "network": {"address": address},
                     "cpu": {"products": "first"},  # runs are compared bit by bit
                     "devices": [{"kind": "cpu", "threads": 1}],
                     "data": str(DATA), "output": "out"}
@@ -101,7 +101,7 @@ class Cluster:
             configs.append(merge(site, (sites or {}).get(index, {})))
         only = [site["name"] for site in configs if site["coordinator"]["host"]]
         self.endpoints = [host if isinstance(host, dict)
-                          else {"endpoint": f"tcp://127.0.0.1:{free_port()}", "site": host}
+                          else {"endpoint": endpoint_of(address, free_port()), "site": host}
                           for host in hosts or []]
         for name, site in zip(self.names, configs):
             if hosts:

@@ -4,6 +4,7 @@ import fcntl
 import os
 import socket
 import tempfile
+import urllib.parse
 from pathlib import Path
 
 COUNT = 10_000
@@ -11,6 +12,16 @@ BLOCK = 16  # a run may listen on the ports that follow its own
 # Below the range from which the kernel gives ports to whoever connects, or asks for any.
 GIVEN = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
 LAST = max(GIVEN - 1, 2 * COUNT)
+
+
+def endpoint_of(address: str, port: int) -> str:
+    """The endpoint of a coordinator, as a config has it. `address` is an IP address or a name."""
+    return f"tcp://[{address}]:{port}" if ":" in address else f"tcp://{address}:{port}"
+
+
+def port_of(endpoint: str) -> int:
+    """The port of an endpoint."""
+    return urllib.parse.urlsplit(endpoint).port
 
 
 def is_free(port: int) -> bool:

@@ -9,6 +9,7 @@ import subprocess
 import unittest
 
 from cluster import DATA, FARSTEP, WATCHFUL, Cluster, ClusterTest, by_event, farstep
+from ports import port_of
 
 ENDLESS = {"outer": {"rounds": 100_000}, "plan": {"base_steps": 20, "base_batch": 1}}
 # Nobody waits so long for the others who knows that it cannot train.
@@ -173,7 +174,7 @@ class Refusals(ClusterTest):
         endpoint = json.loads((self.folder / "node1.json").read_text())["coordinator"]["endpoint"]
         with socket.socket() as holder:
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            holder.bind(("127.0.0.1", int(endpoint.rsplit(":", 1)[1])))
+            holder.bind(("127.0.0.1", port_of(endpoint)))
             holder.listen()
             self.assert_refused(cluster.launch("--resume=auto"), 4, endpoint, "in use")
         self.assert_success(cluster.launch("--resume=auto"))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cluster import (FARSTEP, UNENDING, Cluster, ClusterTest, by_event, farstep, free_port, validation_losses,
                      wait_until)
+from ports import port_of
 from slow_line import Line
 
 RUN = {"outer": {"rounds": 12}, "plan": {"base_steps": 20}, "evaluate": {"every_rounds": 0},
@@ -194,7 +195,7 @@ class Refusals(ClusterTest):
     def test_strangers_learn_and_disturb_nothing(self):
         """Plain bytes, no certificate, another authority's, connections held open: training goes on."""
         cluster = Cluster(self.folder, 2, RUN | {"outer": {"rounds": 100_000}}, secure=True)
-        port = int(cluster.endpoint.rsplit(":", 1)[1])
+        port = port_of(cluster.endpoint)
         other = self.folder / "other"
         self.assertEqual(
             farstep("keys", "--folder", other, "--run", "test", "--sites", "node2").returncode, 0)

@@ -11,6 +11,7 @@ import unittest
 import weakref
 
 from cluster import REPOSITORY, Cluster, ClusterTest, by_event
+from ports import port_of
 
 MIB = 1 << 20
 PROTOCOL = int(re.search(r"kProtocolVersion = (\d+)",
@@ -82,7 +83,7 @@ class Strangers(ClusterTest):
         # Plain: a secure port turns them away before, which test_secure has.
         cluster = Cluster(self.folder, 2, {"outer": {"rounds": 100_000}, "plan": {"base_steps": 20},
                                            "evaluate": {"every_rounds": 0}}, secure=False)
-        port = int(cluster.endpoint.rsplit(":", 1)[1])
+        port = port_of(cluster.endpoint)
         started = self.start_all(cluster)
         self.wait_for_rounds(cluster, 2, "node1")
         before = peak_bytes(started["node1"].pid)
@@ -105,7 +106,7 @@ class Strangers(ClusterTest):
         """Well-formed ones of every size, 20 connections at once: the sites do not seem silent meanwhile."""
         cluster = Cluster(self.folder, 3, {"outer": {"rounds": 100_000}, "plan": {"base_steps": 20},
                                            "evaluate": {"every_rounds": 0}}, secure=False)
-        port = int(cluster.endpoint.rsplit(":", 1)[1])
+        port = port_of(cluster.endpoint)
         started = self.start_all(cluster)
         self.wait_for_rounds(cluster, 2, "node1")
         before = peak_bytes(started["node1"].pid)

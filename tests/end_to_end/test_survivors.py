@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cluster import (FARSTEP, PATIENCE_SECONDS, UNENDING, WATCHFUL, Cluster, ClusterTest, break_connections,
                      by_event, validation_losses, wait_until)
+from ports import port_of
 
 RUN = {"min_sites": 1, "outer": {"rounds": 12},
        "plan": {"base_steps": 30, "base_batch": 1}}
@@ -106,7 +107,7 @@ class Survivors(ClusterTest):
                 cluster = Cluster(folder, 3, run | {"outer": {"rounds": 12}, "plan": RUN["plan"]},
                                   secure=False)
                 started = self.start_all(cluster)
-                port = int(cluster.endpoint.rpartition(":")[2])
+                port = port_of(cluster.endpoint)
                 for rounds in (2, 5, 8):
                     self.wait_for_rounds(cluster, rounds, "node1")
                     self.assertGreater(break_connections(started["node2"], port), 0)

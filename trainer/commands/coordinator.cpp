@@ -68,9 +68,10 @@ int coordinator_command(const Arguments& arguments) {
   const auto run = run_config_from_json(loaded.run, config.run);
   std::optional<SecurePort> secure_port;
   if (!config.keys.empty()) {
-    const auto [host, port] = wan::parse_endpoint("endpoint", config.endpoint);
-    secure_port.emplace(config.keys, wan::SocketAddress(wan::ip_of_host("endpoint", host), port),
-                        std::nullopt, clock);
+    constexpr const char* kField = "endpoint";
+    secure_port.emplace(
+        config.keys, wan::listening_addresses(kField, wan::parse_endpoint(kField, config.endpoint)),
+        std::nullopt, clock);
   }
   wan::Coordinator coordinator(secure_port ? kBehindSecurePort : config.endpoint,
                                served_run(run, config.place), run.deadlines, clock, config.journal,

@@ -9,8 +9,7 @@ std::optional<WatchOptions> WatchRequest::options() const {
     return WatchOptions{.listen = watch, .token_file = token_file, .on_alarm = on_alarm};
   }
   if (!token_file.empty() || !on_alarm.empty()) {
-    throw ConfigError(
-        "--token-file and --on-alarm are of the page: state --watch ADDRESS:PORT too");
+    throw ConfigError("--token-file and --on-alarm are of the page: state --watch HOST:PORT too");
   }
   return std::nullopt;
 }

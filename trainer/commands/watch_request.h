@@ -14,8 +14,7 @@ struct WatchRequest {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("watch", watch,
-          "ADDRESS:PORT at which the run's page is served meanwhile; empty: nowhere");
+    visit("watch", watch, "HOST:PORT at which the run's page is served meanwhile; empty: nowhere");
     visit("token_file", token_file, "with --watch: as of `farstep watch`");
     visit("on_alarm", on_alarm, "with --watch: as of `farstep watch`");
   }

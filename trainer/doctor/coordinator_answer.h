@@ -8,8 +8,9 @@
 namespace farstep {
 
 // Connects to a coordinator of the site's config that the site does not host, and waits for its
-// first bytes, or with network.keys until it has let the site in: for at most `patience_seconds`.
-// That nobody listens there is a warning, as before a run nobody does.
+// first bytes, or with network.keys until it has let the site in: for at most `patience_seconds`
+// with each address of its host. That nobody listens there is a warning, as before a run nobody
+// does.
 Finding coordinator_answer(const SiteConfig& site, const CoordinatorPlace& coordinator,
                            double patience_seconds, const Clock& clock);
 

@@ -9,7 +9,7 @@ Finding site_finding(const SiteCheck& check, CheckedSite& site) {
   }
   return finding_of(subject, [&] {
     const auto found = check.look(site);
-    if (found) return ok(subject, *found);
+    if (found) return (found->is_warning ? warning : ok)(subject, found->text);
     return Finding{subject, Grade::kLater, "needs what is not known here", 0};
   });
 }

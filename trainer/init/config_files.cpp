@@ -16,6 +16,7 @@
 #include "wan/secure/certificates.h"
 #include "wan/secure/credentials.h"
 #include "wan/secure/key_folder.h"
+#include "wan/sockets/host_port.h"
 
 namespace farstep {
 
@@ -33,10 +34,6 @@ std::string seen_from(const fs::path& folder, const std::string& path) {
   const auto here = fs::absolute(folder).lexically_normal();
   const auto there = fs::absolute(path).lexically_normal();
   return there.lexically_relative(here).string();
-}
-
-std::string bracketed(const std::string& address) {
-  return address.find(':') == std::string::npos ? address : "[" + address + "]";
 }
 
 // The most ports that a site without keys takes for its links, as `sync.lanes` is by default: the
@@ -141,7 +138,7 @@ Json site_file(const InitPlan& plan, const PlannedSite& site, const Ports& ports
   file["name"] = site.name;
   file["run"] = "run.json";
   file["coordinator"]["endpoint"] =
-      fmt::format("tcp://{}:{}", bracketed(host.address), ports.coordinator());
+      wan::HostPort{.host = host.address, .port = static_cast<int>(ports.coordinator())}.endpoint();
   if (is_host) {
     file["coordinator"]["host"] = true;
   } else if (plan.has_keys) {

@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "trainer/base/error.h"
+#include "wan/sockets/host_port.h"
 
 namespace farstep {
 
@@ -29,15 +29,22 @@ constexpr WorkDefaults kGpuWork{.preset = ModelPreset::k150M,
 // The files of a run's folder that are no site's.
 constexpr std::string_view kTakenNames[] = {"run", "coordinator", "keys"};
 
-int64_t parse_port(const std::string& text, const std::string& port) {
-  int64_t number = 0;
-  const auto* end = port.data() + port.size();
-  const auto [rest, error] = std::from_chars(port.data(), end, number);
-  if (error != std::errc() || rest != end || number < 1 || number > 65'000) {
-    throw ConfigError(fmt::format(
-        "farstep init: --sites {}: the port is \"{}\"; must be from 1 to 65000", text, port));
+constexpr int kHighestFirstPort = 65'000;  // so that those that follow it exist
+
+// Without keys each site has one address for all others, so IPv4 and IPv6 cannot meet. What a name
+// is shows at the sites.
+void require_one_family(const InitPlan& plan) {
+  const PlannedSite* ip4 = nullptr;
+  const PlannedSite* ip6 = nullptr;
+  for (const auto& site : plan.sites) {
+    if (!wan::usual_ip(site.address)) continue;
+    (site.address.find(':') == std::string::npos ? ip4 : ip6) = &site;
   }
-  return number;
+  if (ip4 == nullptr || ip6 == nullptr) return;
+  throw ConfigError(fmt::format(
+      "farstep init: --no-keys: {} has the IPv4 address {} and {} the IPv6 address {}, and without "
+      "keys sites of both kinds cannot connect: give all sites addresses of one kind, or use keys",
+      ip4->name, ip4->address, ip6->name, ip6->address));
 }
 
 }  // namespace
@@ -46,28 +53,30 @@ PlannedSite parse_planned_site(const std::string& text) {
   const auto equals = text.find('=');
   PlannedSite site{.name = text.substr(0, equals), .address = "", .port = std::nullopt};
   if (equals == std::string::npos) return site;
+  const auto field = "farstep init: --sites " + text;
   const auto place = text.substr(equals + 1);
-  std::string port;
-  if (place.starts_with('[')) {
-    const auto end = place.find(']');
-    const auto after = end == std::string::npos ? "" : place.substr(end + 1);
-    if (end == std::string::npos || (!after.empty() && !after.starts_with(':'))) {
-      throw ConfigError(fmt::format("farstep init: --sites {}: must be NAME=[ADDRESS]:PORT", text));
-    }
-    site.address = place.substr(1, end - 1);
-    if (!after.empty()) site.port = parse_port(text, after.substr(1));
-  } else if (std::ranges::count(place, ':') == 1) {
-    const auto colon = place.find(':');
-    site.address = place.substr(0, colon);
-    site.port = parse_port(text, place.substr(colon + 1));
-  } else {
-    site.address = place;  // a name, IPv4, or IPv6 without a port
+  if (place.empty()) {
+    throw ConfigError(
+        fmt::format("{}: no address follows the =; a site behind NAT is a NAME alone", field));
   }
-  if (site.address.empty()) {
+  const auto [host, port] = wan::parse_host_maybe_port(field, place);
+  if (wan::is_any_host(host)) {
     throw ConfigError(fmt::format(
-        "farstep init: --sites {}: no address follows the =; a site behind NAT is a NAME alone",
-        text));
+        "{}: {} stands for any address; name the one by which the others reach the site", field,
+        host));
   }
+  if (host.find('%') != std::string::npos) {
+    throw ConfigError(
+        fmt::format("{}: {} is link-local, and means something else at every machine: give the "
+                    "site an address for that network, such as fd00::5",
+                    field, host));
+  }
+  if (port && (*port < 1 || *port > kHighestFirstPort)) {
+    throw ConfigError(
+        fmt::format("{}: the port is {}; must be from 1 to {}", field, *port, kHighestFirstPort));
+  }
+  site.address = host;
+  if (port) site.port = *port;
   return site;
 }
 
@@ -115,6 +124,7 @@ void check_plan(const InitPlan& plan) {
                     "--sites {}=ADDRESS",
                     unreachable.front(), unreachable.front()));
   }
+  if (!plan.has_keys) require_one_family(plan);
   if (unreachable.size() > 1) {
     fail(
         fmt::format("--sites: {} have no address. Two such sites cannot connect to each other: at "

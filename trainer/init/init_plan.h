@@ -17,7 +17,7 @@ namespace farstep {
 // A site, and where the others reach it.
 struct PlannedSite {
   std::string name;
-  std::string address;  // empty: nobody can connect to it, as behind NAT
+  std::string address;  // HostPort::host; empty: nobody can connect to it, as behind NAT
   // With keys the site's only port. Without keys the first of its ports; that of the host is the
   // coordinator's, and the site's own begin after it. nullopt: chosen by config_files().
   std::optional<int64_t> port;
@@ -25,8 +25,8 @@ struct PlannedSite {
   bool operator==(const PlannedSite&) const = default;
 };
 
-// Reads NAME, NAME=ADDRESS or NAME=ADDRESS:PORT; an IPv6 address with a port stands in brackets.
-// Throws ConfigError.
+// Reads NAME, NAME=HOST or NAME=HOST:PORT; an IPv6 address with a port stands in brackets. Throws
+// ConfigError, also for an address by which no other site could reach it.
 PlannedSite parse_planned_site(const std::string& text);
 
 // The work of a round, and the model, that suit a kind of device: those of the guide's examples.

@@ -22,6 +22,7 @@
 #include "trainer/telemetry/event_log.h"
 #include "trainer/telemetry/progress.h"
 #include "trainer/telemetry/recorder.h"
+#include "wan/sockets/host_port.h"
 
 namespace farstep {
 
@@ -173,9 +174,9 @@ void place_in_lab(std::vector<Launched>& launched, const RunConfig& run, const L
             listed.endpoint));
       }
       // The port stays, and the address becomes that of the host's place in the lab.
-      const auto port = listed.endpoint.substr(listed.endpoint.rfind(':') + 1);
-      changes.push_back(
-          fmt::format("{}=tcp://{}:{}", listed.setting, places.address(place_of(*host)), port));
+      auto endpoint = wan::parse_endpoint(listed.setting, listed.endpoint);
+      endpoint.host = places.address(place_of(*host));
+      changes.push_back(fmt::format("{}={}", listed.setting, endpoint.endpoint()));
     }
     if (one.events) {
       changes.push_back("network.address=" + places.address(place));

@@ -14,9 +14,8 @@ namespace {
 constexpr const char* kControlService = "control";
 constexpr const char* kEndpointField = "coordinator.endpoint";
 
-wan::SocketAddress address_of(const std::string& endpoint) {
-  const auto [host, port] = wan::parse_endpoint(kEndpointField, endpoint);
-  return {wan::ip_of_host(kEndpointField, host), port};
+wan::HostPort place_of(const std::string& endpoint) {
+  return wan::parse_endpoint(kEndpointField, endpoint);
 }
 
 void warn_of_plain_links(const SiteConfig& site) {
@@ -32,29 +31,34 @@ std::optional<std::string> reached_ip(const NetworkConfig& network) {
   if (network.address.empty() && network.interface.empty()) return std::nullopt;
   // Behind a router it is not an address of this machine.
   if (!network.listen.empty() && network.interface.empty()) {
-    return wan::ip_of_host("network.address", network.address);
+    return wan::forwarded_address(network.address);
   }
   return wan::resolve_address(network.address, network.interface);
 }
 
 // A site that hosts the coordinator has its endpoint's port, so that there is one.
-wan::SocketAddress listening_address(const SiteConfig& site,
-                                     const std::optional<std::string>& reached) {
+std::vector<wan::SocketAddress> listening_addresses_of(const SiteConfig& site,
+                                                       const std::optional<std::string>& reached) {
+  constexpr const char* kListenField = "network.listen";
   const auto& network = site.network;
   const auto port = static_cast<int>(network.port);
+  const auto listen_at = [&](int at) {
+    return wan::listening_addresses(
+        kListenField, {.host = wan::parse_host(kListenField, network.listen), .port = at});
+  };
   if (const auto hosted = site.hosted_coordinator()) {
-    const auto endpoint = address_of(site.coordinators()[*hosted].endpoint);
-    if (port != 0 && port != endpoint.port()) {
+    const auto endpoint = place_of(site.coordinators()[*hosted].endpoint);
+    if (port != 0 && port != endpoint.port) {
       throw ConfigError(fmt::format(
           "network.port: is {}, and coordinator.endpoint has the port {}: with network.keys a site "
           "has one port; leave network.port out",
-          port, endpoint.port()));
+          port, endpoint.port));
     }
-    if (network.listen.empty()) return endpoint;
-    return {wan::ip_of_host("network.listen", network.listen), endpoint.port()};
+    if (network.listen.empty()) return wan::listening_addresses(kEndpointField, endpoint);
+    return listen_at(endpoint.port);
   }
-  if (!network.listen.empty()) return {wan::ip_of_host("network.listen", network.listen), port};
-  return {reached.value_or("127.0.0.1"), port};
+  if (!network.listen.empty()) return listen_at(port);
+  return {wan::SocketAddress(reached.value_or("127.0.0.1"), port)};
 }
 
 void require_own_keys(const SiteConfig& site) {
@@ -67,22 +71,14 @@ void require_own_keys(const SiteConfig& site) {
 
 }  // namespace
 
-wan::SocketAddress proven_secure_address(const SiteConfig& site) {
+std::vector<wan::SocketAddress> proven_secure_addresses(const SiteConfig& site) {
   require_own_keys(site);
-  const auto address = listening_address(site, reached_ip(site.network));
+  const auto addresses = listening_addresses_of(site, reached_ip(site.network));
   const auto hosted = site.hosted_coordinator();
-  try {
-    wan::listen_tcp(address);
-  } catch (const wan::TcpError& error) {
-    wan::throw_cannot_listen(
-        error.error(),
-        fmt::format("{}: cannot listen on {} ({}): choose another port, or end the process that "
-                    "listens there",
-                    hosted ? "coordinator.endpoint " + site.coordinators()[*hosted].endpoint
-                           : "network.port",
-                    address.text(), error.what()));
-  }
-  return address;
+  wan::listen_at_all(
+      hosted ? "coordinator.endpoint " + site.coordinators()[*hosted].endpoint : "network.port",
+      addresses, /*backlog=*/1);
+  return addresses;
 }
 
 std::unique_ptr<SecurePort> SecurePort::open(const SiteConfig& site, const Clock& clock) {
@@ -92,18 +88,20 @@ std::unique_ptr<SecurePort> SecurePort::open(const SiteConfig& site, const Clock
   }
   require_own_keys(site);
   const auto reached = reached_ip(site.network);
-  return std::make_unique<SecurePort>(site.network.keys, listening_address(site, reached), reached,
-                                      clock);
+  return std::make_unique<SecurePort>(site.network.keys, listening_addresses_of(site, reached),
+                                      reached, clock);
 }
 
-SecurePort::SecurePort(const std::filesystem::path& keys, const wan::SocketAddress& address,
+SecurePort::SecurePort(const std::filesystem::path& keys,
+                       const std::vector<wan::SocketAddress>& addresses,
                        const std::optional<std::string>& reached_ip, const Clock& clock)
-    : gateway_(address, wan::Credentials::from_folder(keys), clock) {
+    : gateway_(addresses, wan::Credentials::from_folder(keys), clock) {
   if (reached_ip) reached_at_.emplace(*reached_ip, gateway_.port());
 }
 
 void SecurePort::offer_coordinator(const std::string& endpoint) {
-  offer_ = gateway_.offer_to_all(kControlService, address_of(endpoint));
+  const auto [host, port] = place_of(endpoint);
+  offer_ = gateway_.offer_to_all(kControlService, wan::SocketAddress(host, port));
 }
 
 wan::CoordinatorVisitors SecurePort::visitors(const std::string& own) {
@@ -123,9 +121,9 @@ std::string SecurePort::failure(const std::string& site) {
 
 std::string SecurePort::way_to_coordinator(const CoordinatorPlace& coordinator) {
   const auto& [endpoint, site] = coordinator;
-  gateway_.know_for_lane(site, wan::kControlLane, address_of(endpoint));
+  gateway_.know_for_lane(site, wan::kControlLane, place_of(endpoint));
   ways_.push_back(gateway_.way_to(site, wan::kControlLane, kControlService, "127.0.0.1"));
-  return "tcp://" + ways_.back().address.text();
+  return ways_.back().address.place().endpoint();
 }
 
 }  // namespace farstep

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/base/clock.h"
 #include "trainer/settings/site_config.h"
@@ -23,16 +24,17 @@ class SecurePort {
   // PeerError.
   static std::unique_ptr<SecurePort> open(const SiteConfig& site, const Clock& clock);
 
-  // Listens at `address` with the keys of a folder. Peers connect to `reached_ip` and the same
-  // port; nullopt: they cannot.
-  SecurePort(const std::filesystem::path& keys, const wan::SocketAddress& address,
+  // Listens at `addresses`, as listen_at_all() does, with the keys of a folder. Peers connect to
+  // `reached_ip` and the same port; nullopt: they cannot.
+  SecurePort(const std::filesystem::path& keys, const std::vector<wan::SocketAddress>& addresses,
              const std::optional<std::string>& reached_ip, const Clock& clock);
 
   wan::Gateway& gateway() { return gateway_; }
   // Where peers can connect to this site; nullopt: nowhere.
   const std::optional<wan::SocketAddress>& reached_at() const { return reached_at_; }
 
-  // Lets the sites of the run reach the coordinator that listens at `endpoint` on this machine.
+  // Lets the sites of the run reach the coordinator that listens at `endpoint` on this machine,
+  // which has its IP address.
   void offer_coordinator(const std::string& endpoint);
   // Tells a coordinator of the sites that visit it. `own`: the site in this process, which connects
   // from 127.0.0.1; empty if there is none.
@@ -54,6 +56,6 @@ inline constexpr const char* kBehindSecurePort = "tcp://127.0.0.1:0";
 
 // Returns where a site with network.keys would listen, after a proof that it can: its keys are
 // whole and its own, and the port is free. Throws ConfigError, DataError and PeerError.
-wan::SocketAddress proven_secure_address(const SiteConfig& site);
+std::vector<wan::SocketAddress> proven_secure_addresses(const SiteConfig& site);
 
 }  // namespace farstep

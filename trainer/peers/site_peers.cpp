@@ -11,6 +11,7 @@
 #include "trainer/peers/connected_exchange.h"
 #include "trainer/peers/known_sites.h"
 #include "wan/link/lanes.h"
+#include "wan/sockets/local_address.h"
 
 namespace farstep {
 
@@ -120,10 +121,12 @@ std::vector<wan::CoordinatorEndpoint> SitePeers::endpoints_of_member() {
   const auto own = site_.hosted_coordinator();
   for (const auto& coordinator : site_.coordinators()) {
     endpoints.push_back({.endpoint = coordinator.endpoint, .shown = coordinator.endpoint});
-    if (!secure_port_) continue;
     auto& endpoint = endpoints.back().endpoint;
-    endpoint = own == endpoints.size() - 1 ? coordinator_->endpoint()
-                                           : secure_port_->way_to_coordinator(coordinator);
+    if (own == endpoints.size() - 1) {
+      endpoint = wan::endpoint_here(coordinator_->endpoint());
+    } else if (secure_port_) {
+      endpoint = secure_port_->way_to_coordinator(coordinator);
+    }
   }
   return endpoints;
 }

@@ -3,7 +3,8 @@
 // have found.
 #include "trainer/run/site_checks.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,8 +20,8 @@
 #include "trainer/peers/site_peers.h"
 #include "wan/link/lanes.h"
 #include "wan/membership/control_socket.h"
+#include "wan/sockets/host_addresses.h"
 #include "wan/sockets/local_address.h"
-#include "wan/sockets/tcp.h"
 #include "wan/transport/mesh.h"
 
 namespace farstep {
@@ -29,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Found = std::optional<std::string>;
+using Found = std::optional<CheckResult>;
 
 constexpr double kGigabyte = 1e9;
 
@@ -138,35 +139,57 @@ auto in_site_file(const CheckedSite& site, Call&& call) {
   }
 }
 
-// The IP address of the coordinator's host.
-std::string ip_of_coordinator(const std::string& endpoint) {
-  constexpr const char* kField = "coordinator.endpoint";
-  return wan::ip_of_host(kField, wan::parse_endpoint(kField, endpoint).host);
+constexpr const char* kEndpointField = "coordinator.endpoint";
+
+// Returns those of a coordinator's host; none if its name has none now.
+std::vector<wan::SocketAddress> known_addresses(const std::string& endpoint) {
+  try {
+    return wan::look_up(kEndpointField, wan::parse_endpoint(kEndpointField, endpoint));
+  } catch (const wan::UnknownHostError&) {
+    return {};
+  }
 }
 
-std::string found_of_coordinator(const std::string& endpoint, bool is_own, bool is_secure) {
-  if (is_own && is_secure) {
-    return fmt::format("runs behind this site's secure port, {}", endpoint);
+// Why a coordinator's name is of no use here; empty if it is of use, or stands for any address. A
+// name that nobody knows yet is no fault: the site looks it up until it has joined.
+std::string warning_of(const std::string& endpoint) {
+  const auto place = wan::parse_endpoint(kEndpointField, endpoint);
+  if (wan::is_any_host(place.host)) return "";
+  try {
+    const auto warning = wan::loopback_warning(place.host, wan::look_up(endpoint, place));
+    return warning.empty() ? "" : fmt::format("{}: {}", endpoint, warning);
+  } catch (const wan::UnknownHostError& error) {
+    return fmt::format("{}. The site looks again while it joins", error.what());
   }
-  if (is_own) {
+}
+
+CheckResult coordinator_result(const std::string& endpoint, bool is_own, bool is_secure) {
+  if (is_own && !is_secure) {
     // Listening is the proof; the coordinator itself listens when the site joins.
     const wan::ControlSocket proof(wan::ControlSocket::Role::kCoordinator, endpoint, {});
-    return fmt::format("can listen at {}", endpoint);
+  }
+  if (const auto warning = warning_of(endpoint); !warning.empty()) return {warning, true};
+  if (is_own) {
+    return is_secure ? fmt::format("runs behind this site's secure port, {}", endpoint)
+                     : fmt::format("can listen at {}", endpoint);
   }
   return fmt::format("{} is {}; whether it answers shows when the site joins", endpoint,
-                     ip_of_coordinator(endpoint));
+                     wan::text_of(known_addresses(endpoint)));
 }
 
 Found look_at_coordinator(CheckedSite& site) {
   const auto& config = site.loaded.site;
   return in_site_file(site, [&] {
-    std::vector<std::string> found;
+    CheckResult all("");
+    std::size_t place = 0;
     for (const auto& coordinator : config.coordinators()) {
-      found.push_back(found_of_coordinator(coordinator.endpoint,
-                                           config.hosted_coordinator() == found.size(),
-                                           !config.network.keys.empty()));
+      const auto found =
+          coordinator_result(coordinator.endpoint, config.hosted_coordinator() == place++,
+                             !config.network.keys.empty());
+      all.text += (all.text.empty() ? "" : "; ") + found.text;
+      all.is_warning = all.is_warning || found.is_warning;
     }
-    return fmt::format("{}", fmt::join(found, "; "));
+    return all;
   });
 }
 
@@ -188,15 +211,7 @@ void require_ports(const CheckedSite& site, const std::string& ip) {
     }
   }
   for (const int port : ports) {
-    const wan::SocketAddress address(ip, port);
-    try {
-      wan::listen_tcp(address);
-    } catch (const wan::TcpError& error) {
-      wan::throw_cannot_listen(
-          error.error(), fmt::format("network.port: cannot listen on {} ({}): choose another port, "
-                                     "or end the process that listens there",
-                                     address.text(), error.what()));
-    }
+    wan::listen_at_all("network.port", {wan::SocketAddress(ip, port)}, /*backlog=*/1);
   }
 }
 
@@ -204,30 +219,51 @@ void require_ports(const CheckedSite& site, const std::string& ip) {
 void require_own_coordinators(const SiteConfig& config, const std::string& ip) {
   if (config.coordinator.host) return;
   for (const auto& [endpoint, site] : config.coordinators()) {
-    const auto coordinator = ip_of_coordinator(endpoint);
-    if (wan::is_own_address(coordinator)) continue;
+    const auto addresses = known_addresses(endpoint);
+    if (addresses.empty() || std::ranges::any_of(addresses, wan::is_own_address)) continue;
     throw ConfigError(fmt::format(
         "network.address: {} is reached from this machine only, and the coordinator is at {}: "
         "set it to an address of this machine that the other sites can reach",
-        ip, coordinator));
+        ip, addresses.front().ip()));
   }
+}
+
+// What look_at_network() says of a site without keys.
+std::string plain_network(const CheckedSite& site) {
+  const auto& network = site.loaded.site.network;
+  const auto ip = wan::resolve_address(network.address, network.interface);
+  if (wan::SocketAddress(ip, 0).is_loopback()) require_own_coordinators(site.loaded.site, ip);
+  require_ports(site, ip);
+  return network.port == 0
+             ? fmt::format("{} is an address of this machine", ip)
+             : fmt::format("{} is an address of this machine, and ports from {} on are free", ip,
+                           network.port);
+}
+
+std::string secure_network(const SiteConfig& config) {
+  std::vector<std::string> texts;
+  for (const auto& address : proven_secure_addresses(config)) {
+    texts.push_back(address.port() != 0 ? address.text() : "a free one of " + address.ip());
+  }
+  return fmt::format("the keys are this site's, and the secure port can be {}",
+                     fmt::join(texts, " and "));
+}
+
+// Of the site's own name; empty without one.
+std::string own_name_warning(const NetworkConfig& network) {
+  constexpr const char* kField = "network.address";
+  if (network.address.empty()) return "";
+  const auto host = wan::parse_host(kField, network.address);
+  return wan::loopback_warning(host, wan::look_up(kField, {.host = host, .port = 0}));
 }
 
 Found look_at_network(CheckedSite& site) {
   const auto& config = site.loaded.site;
-  return in_site_file(site, [&] {
-    if (!config.network.keys.empty()) {
-      const auto address = proven_secure_address(config);
-      return fmt::format("the keys are this site's, and the secure port can be {}",
-                         address.port() != 0 ? address.text() : "a free one of " + address.ip());
-    }
-    const auto ip = wan::resolve_address(config.network.address, config.network.interface);
-    if (wan::SocketAddress(ip, 0).is_loopback()) require_own_coordinators(config, ip);
-    require_ports(site, ip);
-    return config.network.port == 0
-               ? fmt::format("{} is an address of this machine", ip)
-               : fmt::format("{} is an address of this machine, and ports from {} on are free", ip,
-                             config.network.port);
+  return in_site_file(site, [&]() -> CheckResult {
+    auto text = config.network.keys.empty() ? plain_network(site) : secure_network(config);
+    const auto warning = own_name_warning(config.network);
+    if (!warning.empty()) return {fmt::format("{}; network.address: {}", text, warning), true};
+    return text;
   });
 }
 
@@ -303,7 +339,9 @@ std::span<const SiteCheck> site_checks() {
 
 void require_site(CheckedSite& site) {
   for (const auto& check : kChecks) {
-    if (!check.needs_run || site.run) check.look(site);
+    if (check.needs_run && !site.run) continue;
+    const auto found = check.look(site);
+    if (found && found->is_warning) spdlog::warn("{}", found->text);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/settings/load_config.h"
@@ -33,19 +34,29 @@ struct CheckedSite {
   SiteOfRun in_run() { return {loaded.site, run.value(), run_source, data}; }
 };
 
+// What a check found. A warning is worth a look, and does not keep the site from its run.
+struct CheckResult {
+  CheckResult(std::string found, bool warns = false) : text(std::move(found)), is_warning(warns) {}
+  CheckResult(const char* found) : text(found) {}
+
+  std::string text;
+  bool is_warning = false;
+};
+
 struct SiteCheck {
   std::string_view name;
   std::string_view subject;  // what it checks
   bool needs_run;
   // Returns what it found, or nullopt if something that it needs is not known. Throws an Error that
   // names the file and the remedy.
-  std::optional<std::string> (*look)(CheckedSite& site);
+  std::optional<CheckResult> (*look)(CheckedSite& site);
 };
 
 // Returns all checks in the order in which they are made: quick ones first.
 std::span<const SiteCheck> site_checks();
 
-// Makes all checks for which enough is known, before the site joins. Throws the first error.
+// Makes all checks for which enough is known, before the site joins. Logs their warnings, and
+// throws the first error.
 void require_site(CheckedSite& site);
 
 // Makes the checks that need the run, with the one that the coordinator handed out. Throws the

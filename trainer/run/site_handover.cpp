@@ -180,7 +180,8 @@ wan::Way SiteHandover::way_to(const wan::Newcomer& newcomer) const {
   auto* secure_port = peers_.secure_port();
   if (secure_port == nullptr) return {wan::SocketAddress(request.ip, port), nullptr};
   if (port != 0) {
-    secure_port->gateway().know_for_lane(newcomer.site, wan::kStateLane, {request.ip, port});
+    secure_port->gateway().know_for_lane(newcomer.site, wan::kStateLane,
+                                         wan::SocketAddress(request.ip, port).place());
   }
   return secure_port->gateway().way_to(newcomer.site, wan::kStateLane, service_of(request.token),
                                        "127.0.0.1");
@@ -189,7 +190,7 @@ wan::Way SiteHandover::way_to(const wan::Newcomer& newcomer) const {
 std::string SiteHandover::own_endpoint() const {
   const auto* secure_port = peers_.secure_port();
   const bool is_reached = secure_port != nullptr && secure_port->reached_at();
-  return is_reached ? "tcp://" + secure_port->reached_at()->text() : "";
+  return is_reached ? secure_port->reached_at()->place().endpoint() : "";
 }
 
 void SiteHandover::connect_to(const std::string& donor, const std::string& endpoint) const {
@@ -198,7 +199,9 @@ void SiteHandover::connect_to(const std::string& donor, const std::string& endpo
   }
   try {
     const auto [host, port] = wan::parse_endpoint("the donor's address", endpoint);
-    peers_.secure_port()->gateway().know_for_lane(donor, wan::kStateLane, {host, port});
+    // An IP address: no peer decides which names this site looks up.
+    peers_.secure_port()->gateway().know_for_lane(donor, wan::kStateLane,
+                                                  wan::SocketAddress(host, port).place());
   } catch (const ConfigError& error) {
     throw PeerError(donor, error.what());
   }

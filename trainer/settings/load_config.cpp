@@ -1,6 +1,7 @@
 #include "trainer/settings/load_config.h"
 
 #include "trainer/config/config_file.h"
+#include "wan/sockets/host_port.h"
 
 namespace farstep {
 
@@ -76,6 +77,7 @@ LoadedCoordinator load_coordinator(const fs::path& file,
   LoadedCoordinator loaded{read_json<CoordinatorConfig>(json, file.string()), {}};
   const auto folder = fs::absolute(file).parent_path();
   auto& config = loaded.coordinator;
+  wan::parse_endpoint(file.string() + ": endpoint", config.endpoint);
   config.run = absolute_under(folder, config.run);
   if (!config.keys.empty()) config.keys = absolute_under(folder, config.keys);
   if (!config.output.empty()) config.output = absolute_under(folder, config.output);

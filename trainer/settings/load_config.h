@@ -41,7 +41,9 @@ struct CoordinatorConfig {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("run", run, "the run file", kRequired);
-    visit("endpoint", endpoint, "where to listen, tcp://ADDRESS:PORT", kRequired);
+    visit("endpoint", endpoint,
+          "where to listen, tcp://HOST:PORT; the host * is all addresses of the machine",
+          kRequired);
     visit("keys", keys,
           "folder that `farstep keys` made for the site whose name the coordinator bears: secure "
           "links; empty: plain TCP");

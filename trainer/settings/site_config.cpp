@@ -5,6 +5,7 @@
 
 #include "trainer/config/json_fields.h"
 #include "wan/admission/served_run.h"
+#include "wan/sockets/host_port.h"
 
 namespace farstep {
 
@@ -50,8 +51,33 @@ void check_cores(const std::vector<DeviceConfig>& devices, const JsonPath& path)
   }
 }
 
+// The name of a member in messages of what reads its text.
+std::string field(const JsonPath& path) {
+  return fmt::format("{}: {}", path.file, path.path);
+}
+
+// Returns the endpoint in its usual form. A site that does not listen there must be able to
+// connect.
+std::string check_endpoint(const std::string& endpoint, bool connects, const JsonPath& path) {
+  const auto place = wan::parse_endpoint(field(path), endpoint);
+  if (connects && wan::is_any_host(place.host)) {
+    path.fail(
+        fmt::format("is {}, which stands for any address: name the one by which this site "
+                    "reaches the coordinator",
+                    endpoint));
+  }
+  if (connects && place.port == 0) {
+    path.fail(fmt::format("is {}: name the port at which the coordinator listens", endpoint));
+  }
+  return place.text();
+}
+
 void check_addresses(const SiteConfig& site, const JsonPath& path) {
   const auto& network = site.network;
+  for (const auto& [name, host] :
+       {std::pair("address", &network.address), std::pair("listen", &network.listen)}) {
+    if (!host->empty()) wan::parse_host(field(path.member("network").member(name)), *host);
+  }
   const bool has_none = network.address.empty() && network.interface.empty();
   const bool has_both = !network.address.empty() && !network.interface.empty();
   if (has_both || (has_none && network.keys.empty())) {
@@ -76,7 +102,10 @@ void check_coordinators(const SiteConfig& site, const JsonPath& path) {
   if (endpoint.empty() == endpoints.empty()) {
     path.fail("must have either endpoint or endpoints: where the coordinator listens");
   }
-  if (endpoints.empty()) return;
+  if (endpoints.empty()) {
+    check_endpoint(endpoint, !host, path.member("endpoint"));
+    return;
+  }
   if (host || !named_site.empty()) {
     path.member(host ? "host" : "site")
         .fail("is for endpoint: with endpoints, set the site of each");
@@ -88,7 +117,9 @@ void check_coordinators(const SiteConfig& site, const JsonPath& path) {
   std::set<std::string> names, addresses;
   for (std::size_t i = 0; i < endpoints.size(); ++i) {
     const auto& one = endpoints[i];
-    if (!addresses.insert(one.endpoint).second) {
+    const auto place =
+        check_endpoint(one.endpoint, /*connects=*/true, list.element(i).member("endpoint"));
+    if (!addresses.insert(place).second) {
       list.element(i).member("endpoint").fail("is " + one.endpoint + ", which stands twice");
     }
     if (one.site.empty() && !site.network.keys.empty()) {

@@ -21,7 +21,7 @@ struct CoordinatorPlace {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("endpoint", endpoint, "where it listens, tcp://ADDRESS:PORT", kRequired);
+    visit("endpoint", endpoint, "where it listens, tcp://HOST:PORT", kRequired);
     visit("site", site,
           "the site in whose process it runs; of one in a process of its own, with network.keys: "
           "the name that its key has");
@@ -38,7 +38,9 @@ struct CoordinatorAddress {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("endpoint", endpoint, "where the coordinator listens, tcp://ADDRESS:PORT");
+    visit("endpoint", endpoint,
+          "where the coordinator listens, tcp://HOST:PORT; HOST is a name, an IPv4 address, or an "
+          "IPv6 address in brackets; where it is hosted also *, all addresses of the machine");
     visit("endpoints", endpoints,
           "instead of endpoint, host and site: the first coordinator and its stand-bys, the same "
           "list at all sites");
@@ -80,7 +82,7 @@ struct NetworkConfig {
         "networks");
     visit("listen", listen,
           "with keys: the address to listen on, if it is not the one that the peers connect to (as "
-          "behind a router that forwards the port)");
+          "behind a router that forwards the port); * is all addresses of the machine");
     visit(
         "congestion_control", congestion_control,
         "the kernel's congestion control, if it has this one; empty: cubic, and bbr where packets "

@@ -7,6 +7,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
+#include "wan/sockets/tcp.h"
 
 namespace farstep {
 
@@ -25,15 +26,16 @@ bool are_equal(const std::string& a, const std::string& b) {
   return difference == 0;
 }
 
-// "localhost:8377" -> "localhost", "[::1]:8377" -> "[::1]".
-std::string without_port(const std::string& host) {
-  const auto colon = host.rfind(':');
-  return colon == host.npos || host.back() == ']' ? host : host.substr(0, colon);
-}
-
+// An IP address cannot be made to lead elsewhere, as a name can.
 bool names_this_machine(const std::string& host) {
-  const auto name = without_port(host);
-  return name.empty() || name == "localhost" || name == "127.0.0.1" || name == "[::1]";
+  if (host.empty()) return true;
+  try {
+    const auto name = wan::parse_host_maybe_port("host", host).host;
+    if (name == "localhost") return true;
+    return wan::usual_ip(name) && wan::SocketAddress(name, 0).is_loopback();
+  } catch (const ConfigError&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -57,8 +59,8 @@ std::optional<HttpResponse> refusal(const HttpRequest& request, const std::strin
     if (names_this_machine(HttpRequest::value(request.headers, "host"))) return std::nullopt;
     return HttpResponse{.status = 403,
                         .body =
-                            "Without a token this server answers to localhost, 127.0.0.1 and "
-                            "[::1] only.\n"};
+                            "Without a token this server answers to localhost and loopback "
+                            "addresses, such as 127.0.0.1 and [::1], only.\n"};
   }
   const bool has_token =
       are_equal(HttpRequest::value(request.headers, "authorization"), "Bearer " + token) ||

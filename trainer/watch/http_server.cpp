@@ -19,6 +19,7 @@
 #include <tuple>
 
 #include "trainer/base/error.h"
+#include "wan/sockets/local_address.h"
 
 namespace farstep {
 
@@ -153,10 +154,7 @@ class HttpServer::Daemon {
     try {
       return wan::listen_tcp(address);
     } catch (const wan::TcpError& error) {
-      wan::throw_cannot_listen(error.error(),
-                               fmt::format("the page cannot be served at {}: {}; choose another "
-                                           "address or port with --listen",
-                                           address.text(), error.what()));
+      wan::throw_cannot_listen("the page", address, error.error());
     }
   }
 

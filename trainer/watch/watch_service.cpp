@@ -14,6 +14,7 @@
 #include "trainer/watch/page.h"
 #include "trainer/watch/prometheus.h"
 #include "trainer/watch/status_json.h"
+#include "wan/sockets/local_address.h"
 
 namespace farstep {
 
@@ -30,22 +31,10 @@ constexpr double kRetryPause = 20;
 constexpr double kLeastWindow = 10, kMostWindow = 86'400;  // of the timeline, seconds
 constexpr const char* kJsonType = "application/json";
 
-// "127.0.0.1:8377" or "[::1]:8377".
+// Of a name the first address of this machine: the page has one port.
 wan::SocketAddress address_of(const std::string& listen) {
-  const auto colon = listen.rfind(':');
-  int port = -1;
-  if (colon != listen.npos) {
-    const auto* end = listen.data() + listen.size();
-    const auto [parsed, error] = std::from_chars(listen.data() + colon + 1, end, port);
-    if (error != std::errc() || parsed != end) port = -1;
-  }
-  if (port < 0 || port > 65535) {
-    throw ConfigError(
-        fmt::format("--listen {}: is not ADDRESS:PORT, such as 127.0.0.1:8377", listen));
-  }
-  auto ip = listen.substr(0, colon);
-  if (ip.starts_with('[') && ip.ends_with(']')) ip = ip.substr(1, ip.size() - 2);
-  return {ip, port};
+  constexpr const char* kField = "--listen";
+  return wan::listening_addresses(kField, wan::parse_host_port(kField, listen)).front();
 }
 
 std::string token_of(const WatchOptions& options) {
@@ -110,7 +99,7 @@ WatchService::~WatchService() {
 }
 
 std::string WatchService::url() const {
-  return fmt::format("http://{}/", server_.address().text());
+  return fmt::format("http://{}/", wan::shown_address(server_.address()).text());
 }
 
 void WatchService::run() {

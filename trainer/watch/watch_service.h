@@ -25,7 +25,10 @@ struct WatchOptions {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("listen", listen, "ADDRESS:PORT of the page; port 0 takes a free one");
+    visit(
+        "listen", listen,
+        "HOST:PORT of the page, such as 127.0.0.1:8377 or [::1]:8377; the host * is all addresses "
+        "of the machine, and port 0 takes a free one");
     visit(
         "token_file", token_file,
         "file with the token that readers need; required unless `listen` is of this machine only");
@@ -50,7 +53,8 @@ class WatchService {
   WatchService(const WatchService&) = delete;
   WatchService& operator=(const WatchService&) = delete;
 
-  // Returns "http://127.0.0.1:8377/".
+  // Returns "http://127.0.0.1:8377/"; of a page at all addresses of the machine, one that others
+  // may reach.
   std::string url() const;
 
  private:

@@ -6,16 +6,16 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <random>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "trainer/base/error.h"
-#include "wan/sockets/tcp.h"
+#include "wan/sockets/local_address.h"
 
 namespace farstep::wan {
 
@@ -49,8 +49,9 @@ constexpr double kPingSeconds = 1, kSilenceSeconds = 5;
 // At most, for one attempt to connect: the kernel sends its first packet at once, after 1 s and
 // after 3 s. So a line that is back has one within 2 s.
 constexpr double kConnectSeconds = 4;
-// This machine's own connections, as to a secure port, do not fail with a line.
-constexpr std::string_view kOwnMachine = "tcp://127.";
+// Between two looks at a name that is being looked up.
+constexpr double kLookUpSeconds = 0.1;
+constexpr double kFirstLookUpSeconds = 0.5;
 
 // Sites send none. So a stranger has to open a connection for every ten of them.
 constexpr int kMostStrangeMessages = 10;
@@ -66,13 +67,10 @@ std::string random_routing_id() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
 }
 
-// ZeroMQ takes a port modulo 65536, and would then listen on an unexpected one.
-void check_port(const std::string& endpoint) {
-  const auto port = endpoint.substr(endpoint.rfind(':') + 1);
-  const bool is_number = port.find_first_not_of("0123456789") == std::string::npos;
-  if (is_number && (port.size() > 5 || (!port.empty() && std::stoi(port) > 65535))) {
-    throw ConfigError(fmt::format("{} is no port", port));
-  }
+// ZeroMQ has one number for the families of all its connections, and takes an IPv4 address for one
+// within IPv6 where both are allowed.
+void allow_family(zmq::socket_t& socket, const SocketAddress& address) {
+  socket.set(zmq::sockopt::ipv6, address.family() == AF_INET6);
 }
 
 // A signal may interrupt any call of ZeroMQ before it has an effect.
@@ -130,27 +128,37 @@ ControlSocket::ControlSocket(Role role, const std::string& endpoint, const Deadl
     : visitors_(std::move(visitors)),
       socket_(context_,
               role == Role::kCoordinator ? zmq::socket_type::router : zmq::socket_type::dealer) {
-  try {
-    check_port(endpoint);
-    set_up(role, deadlines);
-    if (role == Role::kSite && !endpoint.starts_with(kOwnMachine)) watch_line();
-    if (role == Role::kCoordinator) {
-      handshakes_ = zmq::socket_t(context_, zmq::socket_type::rep);
-      handshakes_.bind(kHandshakeEndpoint);  // before the first peer can come
-      watch_connections();
-      socket_.bind(endpoint);
-    } else {
-      socket_.connect(endpoint);
+  const std::string field = "coordinator endpoint " + endpoint;
+  const auto place = parse_endpoint("coordinator endpoint", endpoint);
+  set_up(role, deadlines);
+  if (role == Role::kCoordinator) {
+    handshakes_ = zmq::socket_t(context_, zmq::socket_type::rep);
+    handshakes_.bind(kHandshakeEndpoint);  // before the first peer can come
+    watch(ZMQ_EVENT_DISCONNECTED);
+    listen(field, listening_addresses(field, place));
+    return;
+  }
+  endpoint_ = endpoint;
+  addresses_ = std::make_unique<HostAddresses>(place);
+  if (!addresses_->is_fixed()) {
+    watch(ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED);
+  }
+  // Mostly that is enough for the first message to have a connection.
+  follow_addresses(kFirstLookUpSeconds);
+}
+
+void ControlSocket::listen(const std::string& field, const std::vector<SocketAddress>& addresses) {
+  for (const auto& address : addresses) {
+    const auto at = port_ == 0 ? address : address.with_port(port_);
+    try {
+      allow_family(socket_, at);
+      socket_.bind(at.place().endpoint());
+    } catch (const zmq::error_t& error) {
+      throw_cannot_listen(field, at, error.num());
     }
-  } catch (const std::exception& error) {
-    const auto* failure = dynamic_cast<const zmq::error_t*>(&error);
-    throw_cannot_listen(
-        failure == nullptr ? 0 : failure->num(),
-        fmt::format("coordinator endpoint {}: cannot {} there: {}; it must be tcp://ADDRESS:PORT{}",
-                    endpoint, role == Role::kCoordinator ? "listen" : "connect", error.what(),
-                    role == Role::kCoordinator
-                        ? " with an IP address of this machine and a free port"
-                        : ""));
+    if (port_ != 0) continue;
+    endpoint_ = socket_.get(zmq::sockopt::last_endpoint);
+    port_ = parse_endpoint(field, endpoint_).port;
   }
 }
 
@@ -181,38 +189,78 @@ void ControlSocket::set_up(Role role, const Deadlines& deadlines) {
   }
 }
 
-// ZeroMQ asks for a sign of life, and gives up the connection on which none comes.
-void ControlSocket::watch_line() {
-  socket_.set(zmq::sockopt::heartbeat_ivl, milliseconds(kPingSeconds));
-  socket_.set(zmq::sockopt::heartbeat_timeout, milliseconds(kSilenceSeconds));
+// ZeroMQ tries the address that it has again and again. It is given another one when an attempt has
+// failed. What it has queued goes with the connection, and is repeated.
+void ControlSocket::follow_addresses(double patience_seconds) {
+  note_attempts();
+  const auto address = addresses_->next(patience_seconds);
+  if (!address || address == dialed_) return;
+  if (dialed_) socket_.disconnect(dialed_->place().endpoint());
+  dialed_ = address;
+  has_greeted_ = awaits_retry_ = false;
+  allow_family(socket_, *address);
+  // ZeroMQ asks for a sign of life, and gives up the connection on which none comes. This machine's
+  // own connections, as to a secure port, do not fail with a line.
+  const bool has_line = !(addresses_->is_fixed() && address->is_loopback());
+  socket_.set(zmq::sockopt::heartbeat_ivl, has_line ? milliseconds(kPingSeconds) : 0);
+  socket_.set(zmq::sockopt::heartbeat_timeout, has_line ? milliseconds(kSilenceSeconds) : 0);
+  socket_.connect(address->place().endpoint());
 }
 
-std::string ControlSocket::endpoint() const {
-  return socket_.get(zmq::sockopt::last_endpoint);
+// A connection that has ended is made anew, which begins with a retry as a failed attempt does. One
+// that never came to its handshake has failed: who answers there is no coordinator.
+void ControlSocket::note_attempts() {
+  while (const auto event = next_event()) {
+    if (!dialed_ || event->endpoint != dialed_->place().endpoint()) continue;
+    if (event->kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+      has_greeted_ = true;
+      addresses_->succeed(*dialed_);
+    } else if (event->kind == ZMQ_EVENT_DISCONNECTED) {
+      awaits_retry_ = std::exchange(has_greeted_, false);
+    } else if (!std::exchange(awaits_retry_, false)) {
+      addresses_->fail(*dialed_, "no coordinator answers there");
+    }
+  }
+}
+
+double ControlSocket::patience_seconds(double timeout_seconds) const {
+  return addresses_ && !dialed_ ? std::min(timeout_seconds, kLookUpSeconds) : timeout_seconds;
 }
 
 // An event descriptor beside the socket lets other threads end the wait: ZeroMQ's sockets may be
 // used by one thread only.
 void ControlSocket::wait(double timeout_seconds) {
-  std::array<zmq_pollitem_t, 4> items{{{socket_.handle(), 0, ZMQ_POLLIN, 0},
-                                       {nullptr, waker_.fd(), ZMQ_POLLIN, 0},
-                                       {handshakes_.handle(), 0, ZMQ_POLLIN, 0},
-                                       {changes_.handle(), 0, ZMQ_POLLIN, 0}}};
-  const std::size_t used = handshakes_.handle() == nullptr ? 2 : 4;
-  poll(std::span(items).first(used), timeout_seconds);
-  if (items[2].revents != 0) answer_handshake();
-  waker_.clear();
+  std::vector<zmq_pollitem_t> items;
+  append_items(items);
+  poll(items, patience_seconds(timeout_seconds));
+  follow_wait();
 }
 
 void ControlSocket::wait_for_any(const std::vector<std::unique_ptr<ControlSocket>>& sockets,
                                  double timeout_seconds) {
   std::vector<zmq_pollitem_t> items;
   for (const auto& socket : sockets) {
-    items.push_back({socket->socket_.handle(), 0, ZMQ_POLLIN, 0});
-    items.push_back({nullptr, socket->waker_.fd(), ZMQ_POLLIN, 0});
+    socket->append_items(items);
+    timeout_seconds = socket->patience_seconds(timeout_seconds);
   }
   poll(items, timeout_seconds);
-  for (const auto& socket : sockets) socket->waker_.clear();
+  for (const auto& socket : sockets) socket->follow_wait();
+}
+
+void ControlSocket::append_items(std::vector<zmq_pollitem_t>& items) {
+  items.push_back({nullptr, waker_.fd(), ZMQ_POLLIN, 0});
+  for (auto* socket : {&socket_, &handshakes_, &changes_}) {
+    if (socket->handle() != nullptr) items.push_back({socket->handle(), 0, ZMQ_POLLIN, 0});
+  }
+}
+
+void ControlSocket::follow_wait() {
+  waker_.clear();
+  if (addresses_) {
+    follow_addresses(0);
+  } else {
+    answer_handshake();
+  }
 }
 
 // Takes a peer whose name and password are right. The frames are those of ZAP. ZeroMQ hands the
@@ -228,24 +276,32 @@ void ControlSocket::answer_handshake() {
   send_to(handshakes_, {"1.0", question[1], is_peer ? "200" : "400", "", is_peer ? *site : "", ""});
 }
 
-void ControlSocket::watch_connections() {
-  const int result =
-      ::zmq_socket_monitor(socket_.handle(), kChangesEndpoint, ZMQ_EVENT_DISCONNECTED);
+void ControlSocket::watch(int events) {
+  const int result = ::zmq_socket_monitor(socket_.handle(), kChangesEndpoint, events);
   FARSTEP_CHECK(result == 0, "no monitor of the control socket: {}", zmq_strerror(errno));
   changes_ = zmq::socket_t(context_, zmq::socket_type::pair);
   changes_.connect(kChangesEndpoint);
 }
 
-// An event has two frames: its number in two bytes with a value in four, here the descriptor, and
-// the endpoint.
+// An event has two frames: its number in two bytes with a value in four, and the endpoint.
+std::optional<ControlSocket::Event> ControlSocket::next_event() {
+  if (changes_.handle() == nullptr) return std::nullopt;
+  auto received = receive_from(changes_, false);
+  if (!received) return std::nullopt;
+  const auto& head = received->frames.front();
+  uint16_t kind = 0;
+  int32_t value = 0;
+  FARSTEP_CHECK(head.size() == sizeof(kind) + sizeof(value), "an event of ZeroMQ has {} bytes",
+                head.size());
+  std::memcpy(&kind, head.data(), sizeof(kind));
+  std::memcpy(&value, head.data() + sizeof(kind), sizeof(value));
+  return Event{.kind = kind, .descriptor = value, .endpoint = std::move(received->frames.back())};
+}
+
 std::vector<std::string> ControlSocket::take_broken() {
   std::vector<std::string> broken;
-  while (const auto event = receive_from(changes_, false)) {
-    const auto& head = event->frames.front();
-    FARSTEP_CHECK(head.size() == 6, "an event of ZeroMQ has {} bytes", head.size());
-    int32_t descriptor = 0;
-    std::memcpy(&descriptor, head.data() + 2, sizeof(descriptor));
-    const auto found = connections_.find(descriptor);
+  while (const auto event = next_event()) {
+    const auto found = connections_.find(event->descriptor);
     if (found == connections_.end()) continue;
     broken.push_back(std::move(found->second.name));
     connections_.erase(found);
@@ -254,7 +310,7 @@ std::vector<std::string> ControlSocket::take_broken() {
 }
 
 std::optional<ControlSocket::Received> ControlSocket::receive() {
-  const bool is_coordinator = changes_.handle() != nullptr;
+  const bool is_coordinator = addresses_ == nullptr;
   newest_ = -1;
   auto received = receive_from(socket_, visitors_ != nullptr, is_coordinator ? &newest_ : nullptr);
   if (!received || newest_ < 0) return received;
@@ -279,7 +335,7 @@ void ControlSocket::close_connection(int descriptor) const {
   const Socket copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   const auto local = SocketAddress::local_of(copy.fd());
   if (!local || !SocketAddress::remote_of(copy.fd())) return;
-  if (endpoint().ends_with(fmt::format(":{}", local->port()))) ::shutdown(copy.fd(), SHUT_RDWR);
+  if (local->port() == port_) ::shutdown(copy.fd(), SHUT_RDWR);
 }
 
 // Without waiting: the coordinator serves all sites by one thread, and a full queue means that one

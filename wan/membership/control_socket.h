@@ -18,6 +18,7 @@
 #include <zmq.hpp>
 
 #include "wan/protocol/deadlines.h"
+#include "wan/sockets/host_addresses.h"
 #include "wan/sockets/waker.h"
 
 namespace farstep::wan {
@@ -27,7 +28,10 @@ class ControlSocket {
   using Frames = std::vector<std::string>;
   enum class Role {
     kCoordinator,  // listens; the first frame of a message names the connection
-    kSite,         // connects and retries; messages sent meanwhile are queued
+    // Connects and retries, at all addresses of the endpoint's host in turn. Messages sent
+    // meanwhile are queued, or dropped as long as no address is known or when the next one is
+    // tried.
+    kSite,
   };
 
   // Returns the site whose connections come from an IP address; nullopt if those are strangers'.
@@ -38,16 +42,21 @@ class ControlSocket {
     std::string site;
   };
 
-  // A coordinator with `visitors` drops connections of strangers. Throws a ConfigError that names
-  // the endpoint if it is malformed or cannot be listened on; a PeerError if one could listen later
+  // `endpoint` is tcp://HOST:PORT. A coordinator listens at all of listening_addresses(); with
+  // `visitors` it drops connections of strangers. Throws a ConfigError that names the endpoint if
+  // it is malformed or cannot be listened on; a PeerError if one could listen later
   // (throw_cannot_listen()).
   ControlSocket(Role role, const std::string& endpoint, const Deadlines& deadlines,
                 Visitors visitors = {});
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
 
-  // Returns the endpoint: for a coordinator with its real port, for a site as it was given.
-  std::string endpoint() const;
+  // Returns the endpoint: for a coordinator the first address with its real port, for a site as it
+  // was given.
+  const std::string& endpoint() const { return endpoint_; }
+  // Of a site: returns why the connection cannot be made, as far as that is known. Any thread may
+  // call it.
+  std::string obstacle() const { return addresses_ ? addresses_->failure() : ""; }
 
   // Waits until a message may have come, wake() was called, a signal arrived, or `timeout_seconds`
   // have passed. A coordinator completes the handshakes of new connections in here.
@@ -71,10 +80,24 @@ class ControlSocket {
 
  private:
   void set_up(Role role, const Deadlines& deadlines);
-  // Of a site: makes the connection anew when nothing comes on it.
-  void watch_line();
+  // Of a coordinator.
+  void listen(const std::string& field, const std::vector<SocketAddress>& addresses);
+  // Of a site: takes note of attempts that have failed, and connects to the address that is next.
+  void follow_addresses(double patience_seconds);
+  void note_attempts();
+  // What wait() does: before it waits, how long it may, and after that.
+  void append_items(std::vector<zmq_pollitem_t>& items);
+  double patience_seconds(double timeout_seconds) const;
+  void follow_wait();
   void answer_handshake();
-  void watch_connections();
+  // Asks ZeroMQ to tell of these events, which next_event() returns in their order.
+  void watch(int events);
+  struct Event {
+    int kind;
+    int descriptor;  // or another number, by kind
+    std::string endpoint;
+  };
+  std::optional<Event> next_event();
   void close_connection(int descriptor) const;
 
   const Visitors visitors_;
@@ -82,7 +105,15 @@ class ControlSocket {
   zmq::context_t context_;
   zmq::socket_t socket_;
   zmq::socket_t handshakes_;  // a coordinator's: ZeroMQ asks here whether a peer may connect
-  zmq::socket_t changes_;     // a coordinator's: ZeroMQ tells here of connections that ended
+  zmq::socket_t changes_;     // where ZeroMQ tells of connections and attempts that ended
+  std::string endpoint_;
+  int port_ = 0;  // of a coordinator
+
+  // Of a site.
+  std::unique_ptr<HostAddresses> addresses_;
+  std::optional<SocketAddress> dialed_;  // the address to which ZeroMQ connects
+  bool has_greeted_ = false;             // the newest connection came to its handshake
+  bool awaits_retry_ = false;            // that connection has ended, and no attempt has failed yet
 
   // Of a coordinator.
   struct Connection {

@@ -39,7 +39,7 @@ struct CoordinatorVisitors {
 
 class Coordinator {
  public:
-  // Listens at `endpoint` (tcp://ADDRESS:PORT; port * or 0 takes a free one) and serves `run`.
+  // Listens at `endpoint` (tcp://HOST:PORT; port * or 0 takes a free one) and serves `run`.
   // `journal` is the file of its state; empty: only the members know it. `clock` must outlive
   // the coordinator. With `visitors.site_at` it serves no stranger, and each site under its own
   // name only. `records` is the folder for copies of the sites' records; empty: none are kept.

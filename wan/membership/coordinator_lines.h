@@ -1,6 +1,6 @@
 // A site's connections to the coordinators of its run, one to each, in the order of the run's list.
 //
-// One thread uses it; any thread may call wake() and name().
+// One thread uses it; any thread may call wake(), name() and obstacle().
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace farstep::wan {
 
 // Where a site reaches a coordinator, which need not run yet.
 struct CoordinatorEndpoint {
-  std::string endpoint;  // tcp://ADDRESS:PORT
+  std::string endpoint;  // tcp://HOST:PORT
   std::string shown;     // messages name this endpoint instead, unless it is empty
 };
 
@@ -33,6 +33,8 @@ class CoordinatorLines {
   std::size_t size() const { return sockets_.size(); }
   // Returns the coordinator's endpoint, for messages to the user.
   const std::string& name(std::size_t line) const { return names_[line]; }
+  // Returns why there is no connection to it, as far as that is known; empty if it is not.
+  std::string obstacle(std::size_t line) const { return sockets_[line]->obstacle(); }
 
   // As ControlSocket's, for all lines together.
   void wait(double timeout_seconds);

@@ -60,10 +60,11 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
 std::string Member::obstacle_to_joining() const {
   const std::lock_guard lock(mutex_);
   if (is_coordinator_silent()) {
+    const auto obstacle = lines_.obstacle(current_);
     return fmt::format(
         "coordinator at {} does not answer; is it running (it ends with its run), is its port "
-        "open, and do both sides have network.keys, or neither?",
-        coordinator_locked());
+        "open, and do both sides have network.keys, or neither?{}{}",
+        coordinator_locked(), obstacle.empty() ? "" : " ", obstacle);
   }
   if (missing_.empty() && current_ > 0) {
     return fmt::format("coordinator at {} stands by, and a run begins at the first, {}",

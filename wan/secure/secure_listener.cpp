@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "wan/sockets/local_address.h"
 
 namespace farstep::wan {
 
@@ -28,23 +29,24 @@ constexpr std::string_view kCrowded = "dropped a visitor, as there are too many"
 
 }  // namespace
 
-SecureListener::SecureListener(const SocketAddress& address, const Credentials& credentials,
-                               Expected expected, Refused refused, ListenerLimits limits)
+SecureListener::SecureListener(const std::vector<SocketAddress>& addresses,
+                               const Credentials& credentials, Expected expected, Refused refused,
+                               ListenerLimits limits)
     : credentials_(credentials),
       expected_(std::move(expected)),
       refused_(std::move(refused)),
       limits_(limits),
-      socket_(listen_tcp(address, kBacklog)) {
+      sockets_(listen_at_all("the secure port", addresses, kBacklog)) {
   FARSTEP_CHECK(limits_.visitors > 0, "room for no visitor");
 }
 
 int SecureListener::port() const {
-  return SocketAddress::local_of(socket_.fd())->port();
+  return SocketAddress::local_of(sockets_.front().fd())->port();
 }
 
 std::optional<SecureChannel> SecureListener::accept(Deadline deadline) {
   while (true) {
-    take_new();
+    for (const auto& listener : sockets_) take_new(listener);
     for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
       const auto progress = visitor->is_ready ? advance(*visitor) : Progress::kWaits;
       if (progress == Progress::kIn) {
@@ -62,9 +64,9 @@ std::optional<SecureChannel> SecureListener::accept(Deadline deadline) {
 }
 
 // As many as are held at most, so that a flood of connections does not keep the others waiting.
-void SecureListener::take_new() {
+void SecureListener::take_new(const Socket& listener) {
   for (std::size_t i = 0; i < limits_.visitors; ++i) {
-    Socket socket(::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Socket socket(::accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.fd() < 0) {
       // Connections wait, but the process has no file descriptor left: a loop here would spin.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -99,16 +101,17 @@ void SecureListener::make_room() {
 }
 
 void SecureListener::wait(Deadline deadline) {
-  std::vector<pollfd> entries{{socket_.fd(), POLLIN, 0}};
+  std::vector<pollfd> entries;
   for (const auto& visitor : visitors_) {
     // A handshake may have to send while this end reads, and the other way round.
     const bool writes = visitor.wanted == SSL_ERROR_WANT_WRITE;
     entries.push_back({visitor.socket.fd(), static_cast<short>(writes ? POLLOUT : POLLIN), 0});
     deadline = std::min(deadline, visitor.until);
   }
+  for (const auto& listener : sockets_) entries.push_back({listener.fd(), POLLIN, 0});
   const int ready = poll(entries.data(), entries.size(), milliseconds_until(deadline));
   auto entry = entries.begin();
-  for (auto& visitor : visitors_) visitor.is_ready = ready > 0 && (++entry)->revents != 0;
+  for (auto& visitor : visitors_) visitor.is_ready = ready > 0 && (entry++)->revents != 0;
 }
 
 void SecureListener::drop_late() {

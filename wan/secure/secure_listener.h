@@ -30,9 +30,9 @@ class SecureListener {
   // Whoever logs it must limit how often (membership's StrangerLog does).
   using Refused = std::function<void(std::string_view kind, const std::string& text)>;
 
-  // Listens on `address`; port 0 takes a free one. Throws TcpError. `credentials` must outlive it.
-  SecureListener(const SocketAddress& address, const Credentials& credentials, Expected expected,
-                 Refused refused, ListenerLimits limits = {});
+  // Listens as listen_at_all(), and throws as that. `credentials` must outlive it.
+  SecureListener(const std::vector<SocketAddress>& addresses, const Credentials& credentials,
+                 Expected expected, Refused refused, ListenerLimits limits = {});
 
   // Returns the port.
   int port() const;
@@ -54,7 +54,7 @@ class SecureListener {
   };
   enum class Progress { kWaits, kGone, kIn };
 
-  void take_new();
+  void take_new(const Socket& listener);
   void make_room();
   void wait(Deadline deadline);
   void drop_late();
@@ -65,7 +65,7 @@ class SecureListener {
   Expected expected_;
   Refused refused_;
   ListenerLimits limits_;
-  Socket socket_;
+  std::vector<Socket> sockets_;
   std::list<Visitor> visitors_;  // the oldest first
 };
 

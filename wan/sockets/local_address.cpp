@@ -1,25 +1,27 @@
-// Errors about an address come before training starts, and show what the machine has instead. What
-// a later try may mend is a PeerError; the rest is the config's.
+// Errors about an address come before training starts, and show what the machine has instead.
 #include "wan/sockets/local_address.h"
 
+#include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netdb.h>
 #include <netinet/in.h>
 
-#include <charconv>
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "trainer/base/error.h"
-#include "wan/sockets/tcp.h"
+#include "wan/sockets/host_addresses.h"
 
 namespace farstep::wan {
 
 namespace {
+
+constexpr const char* kAddressField = "network.address";
 
 struct InterfaceAddress {
   std::string interface;
@@ -40,106 +42,194 @@ std::vector<InterfaceAddress> interface_addresses() {
       sockaddr_storage storage{};
       std::memcpy(&storage, entry->ifa_addr,
                   family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-      if (family == AF_INET6 &&
-          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr))
-        continue;
-      found.push_back({entry->ifa_name, SocketAddress(storage)});
+      const SocketAddress address(storage);
+      if (!address.is_link_local()) found.push_back({entry->ifa_name, address});
     }
   }
   return found;
 }
 
 // For messages: a wrong address is mended by choosing another from this list.
-std::string list_interfaces(const std::vector<InterfaceAddress>& interfaces) {
+std::string own_addresses() {
   std::vector<std::string> texts;
-  for (const auto& entry : interfaces) {
+  for (const auto& entry : interface_addresses()) {
     texts.push_back(fmt::format("{} ({})", entry.address.ip(), entry.interface));
   }
   return texts.empty() ? "this machine has no addresses"
                        : fmt::format("this machine has {}", fmt::join(texts, ", "));
 }
 
+// The number of the system's error; 0 if one could listen there. Listening is the proof: 127.0.0.2
+// is an address of this machine, but no interface lists it.
+int error_of_listening(const SocketAddress& address) {
+  try {
+    listen_tcp(address);
+    return 0;
+  } catch (const TcpError& error) {
+    return error.error();
+  }
+}
+
+// Below this port only root may listen.
+int first_free_for_all() {
+  int port = 1024;
+  std::ifstream("/proc/sys/net/ipv4/ip_unprivileged_port_start") >> port;
+  return port;
+}
+
+// Throws ConfigError unless the host can be an address for other machines.
+void require_for_others(const std::string& host) {
+  if (is_any_host(host)) {
+    throw ConfigError(
+        fmt::format("{}: {} stands for any address; name the one that the peers can reach; {}",
+                    kAddressField, host, own_addresses()));
+  }
+  if (const auto ip = usual_ip(host); ip && SocketAddress(*ip, 0).is_link_local()) {
+    throw ConfigError(fmt::format(
+        "{}: {} is link-local: it means something else at every machine; give this machine an "
+        "address for that network, such as fd00::5, and name that; {}",
+        kAddressField, host, own_addresses()));
+  }
+}
+
+// The addresses of the host that could be announced; there is at least one.
+std::vector<SocketAddress> for_others(const std::string& text) {
+  const auto host = parse_host(kAddressField, text);
+  require_for_others(host);
+  auto addresses = look_up(kAddressField, {.host = host, .port = 0});
+  std::ranges::stable_partition(addresses,
+                                [](const auto& address) { return !address.is_loopback(); });
+  return addresses;
+}
+
 }  // namespace
 
 std::string resolve_address(const std::string& address, const std::string& interface) {
   FARSTEP_CHECK(address.empty() != interface.empty(), "need an address or an interface");
-  const auto interfaces = interface_addresses();
   if (!interface.empty()) {
-    for (const auto& entry : interfaces) {
+    for (const auto& entry : interface_addresses()) {
       if (entry.interface == interface) return entry.address.ip();
     }
     const auto text = fmt::format("network.interface: no interface {} with an IP address here; {}",
-                                  interface, list_interfaces(interfaces));
+                                  interface, own_addresses());
     // One that exists may get its address later.
     if (if_nametoindex(interface.c_str()) != 0) throw PeerError("", text);
     throw ConfigError(text);
   }
-  const SocketAddress wanted(ip_of_host("network.address", address), 0);
-  if (wanted.ip() == "0.0.0.0" || wanted.ip() == "::") {
-    throw ConfigError(
-        fmt::format("network.address: {} stands for any address; name the one that the peers can "
-                    "reach; {}",
-                    address, list_interfaces(interfaces)));
-  }
-  try {
-    // Listening is the proof: 127.0.0.2 is an address of this machine, but no interface lists it.
-    listen_tcp(wanted);
-  } catch (const TcpError& error) {
-    throw_cannot_listen(error.error(),
-                        fmt::format("network.address: cannot listen on {} ({}); {}", address,
-                                    error.what(), list_interfaces(interfaces)));
-  }
-  return wanted.ip();
+  const auto addresses = for_others(address);
+  const auto own =
+      std::ranges::find_if(addresses, [](const auto& one) { return error_of_listening(one) == 0; });
+  if (own != addresses.end()) return own->ip();
+  const auto& first = addresses.front();
+  throw_cannot_listen(usual_ip(address) ? std::string(kAddressField)
+                                        : fmt::format("{}: {} is {}, and this site", kAddressField,
+                                                      address, text_of(addresses)),
+                      first, error_of_listening(first));
 }
 
-std::string ip_of_host(const std::string& field, const std::string& host) {
-  // Any family: whether the site uses IPv4 or IPv6 is the user's choice of the address.
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &list);
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, [](addrinfo* entries) {
-    if (entries != nullptr) freeaddrinfo(entries);
-  });
-  if (error == EAI_AGAIN) {
-    throw PeerError("", fmt::format("{}: the name service does not answer for {}", field, host));
-  }
-  if (error != 0) {
-    throw ConfigError(fmt::format(
-        "{}: \"{}\" is neither an IP address such as 10.0.0.5 or fd00::5 nor a known host ({})",
-        field, host, gai_strerror(error)));
-  }
-  sockaddr_storage storage{};
-  std::memcpy(&storage, list->ai_addr, list->ai_addrlen);
-  return SocketAddress(storage).ip();
+std::string forwarded_address(const std::string& address) {
+  return for_others(address).front().ip();
 }
 
-HostAndPort parse_endpoint(const std::string& field, const std::string& endpoint) {
-  const std::string_view scheme = "tcp://";
-  // The last colon: an IPv6 address has others before it.
-  const auto colon = endpoint.rfind(':');
-  if (endpoint.starts_with(scheme) && colon > scheme.size()) {
-    HostAndPort parsed{.host = endpoint.substr(scheme.size(), colon - scheme.size())};
-    if (parsed.host.starts_with('[') && parsed.host.ends_with(']')) {
-      parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
+// Where the kernel has no IPv6, a socket of that family cannot be made.
+std::vector<SocketAddress> listening_addresses(const std::string& field, const HostPort& place) {
+  if (place.host == kAnyHost || place.host == "::") {
+    const SocketAddress both("::", place.port);
+    const int error = error_of_listening(both.with_port(0));
+    const bool has_ip6 = error != EAFNOSUPPORT && error != EADDRNOTAVAIL;
+    return {has_ip6 ? both : SocketAddress("0.0.0.0", place.port)};
+  }
+  const auto addresses = look_up(field, place);
+  if (usual_ip(place.host)) return addresses;
+  std::vector<SocketAddress> own;
+  std::ranges::copy_if(addresses, std::back_inserter(own), is_own_address);
+  if (own.empty()) {
+    throw PeerError(
+        "", fmt::format("{}: {} is {}, and that is no address of this machine, which could listen "
+                        "there; {}. Behind a router that forwards the port, with keys, set "
+                        "network.listen to one of them",
+                        field, place.host, text_of(addresses), own_addresses()));
+  }
+  return own;
+}
+
+std::string loopback_warning(const std::string& host, const std::vector<SocketAddress>& addresses) {
+  const bool says_so = usual_ip(host) || host == "localhost" || host.ends_with(".localhost");
+  if (says_so || !std::ranges::all_of(addresses, &SocketAddress::is_loopback)) return "";
+  return fmt::format(
+      "{} is {} here, which no other machine can reach: write an IP address instead, or give the "
+      "name one in this machine's /etc/hosts; {}",
+      host, text_of(addresses), own_addresses());
+}
+
+bool is_temporary_for_listening(int error) {
+  return error == EADDRINUSE || error == EADDRNOTAVAIL;
+}
+
+std::string listening_failure(const SocketAddress& address, int error) {
+  auto text = fmt::format("cannot listen on {} ({})", address.text(),
+                          std::system_category().message(error));
+  switch (error) {
+    case EADDRINUSE:
+      return text +
+             ": another process has that port: choose another port, or end the process, which `ss "
+             "-ltnp` names";
+    case EADDRNOTAVAIL:
+      return fmt::format(
+          "{}: that is no address of this machine now; {}. Behind a router that forwards the port, "
+          "with keys, set network.listen to one of them",
+          text, own_addresses());
+    case EACCES:
+      return fmt::format("{}: ports below {} are for root: choose another port", text,
+                         first_free_for_all());
+    case EAFNOSUPPORT:
+      return fmt::format("{}: this machine has no {}; {}", text,
+                         address.family() == AF_INET6 ? "IPv6" : "IPv4", own_addresses());
+    default:
+      return text;
+  }
+}
+
+void throw_cannot_listen(const std::string& who, const SocketAddress& address, int error) {
+  const auto text = fmt::format("{}: {}", who, listening_failure(address, error));
+  if (is_temporary_for_listening(error)) throw PeerError("", text);
+  throw ConfigError(text);
+}
+
+std::vector<Socket> listen_at_all(const std::string& who,
+                                  const std::vector<SocketAddress>& addresses, int backlog) {
+  FARSTEP_CHECK(!addresses.empty(), "nowhere to listen");
+  std::vector<Socket> listeners;
+  for (const auto& address : addresses) {
+    const auto at =
+        listeners.empty()
+            ? address
+            : address.with_port(SocketAddress::local_of(listeners.front().fd()).value().port());
+    try {
+      listeners.push_back(listen_tcp(at, backlog));
+    } catch (const TcpError& error) {
+      throw_cannot_listen(who, at, error.error());
     }
-    if (parsed.host == "*") parsed.host = "0.0.0.0";
-    const auto port = endpoint.substr(colon + 1);
-    const auto* end = port.data() + port.size();
-    const auto [rest, error] = std::from_chars(port.data(), end, parsed.port);
-    const bool is_number = error == std::errc() && rest == end;
-    if (port == "*" || (is_number && parsed.port >= 0 && parsed.port < 65'536)) return parsed;
   }
-  throw ConfigError(fmt::format("{}: {} must be tcp://ADDRESS:PORT", field, endpoint));
+  return listeners;
 }
 
-bool is_own_address(const std::string& ip) {
-  try {
-    listen_tcp(SocketAddress(ip, 0));
-    return true;
-  } catch (const TcpError&) {
-    return false;
+bool is_own_address(const SocketAddress& address) {
+  return error_of_listening(address.with_port(0)) == 0;
+}
+
+SocketAddress shown_address(const SocketAddress& address) {
+  if (!is_any_host(address.ip())) return address;
+  for (const auto& entry : interface_addresses()) {
+    if (!entry.address.is_loopback()) return entry.address.with_port(address.port());
   }
+  return address;
+}
+
+std::string endpoint_here(const std::string& endpoint) {
+  auto place = parse_endpoint("endpoint", endpoint);
+  if (is_any_host(place.host)) place.host = "127.0.0.1";
+  return place.endpoint();
 }
 
 }  // namespace farstep::wan

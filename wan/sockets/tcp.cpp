@@ -3,6 +3,7 @@
 #include "wan/sockets/tcp.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <system_error>
 
@@ -24,6 +26,15 @@ const sockaddr_in& as_v4(const sockaddr_storage& storage) {
 }
 const sockaddr_in6& as_v6(const sockaddr_storage& storage) {
   return reinterpret_cast<const sockaddr_in6&>(storage);
+}
+
+// Returns the number of the interface of a link-local address; 0 if this machine has none such.
+uint32_t interface_number(const std::string& name) {
+  if (const auto number = ::if_nametoindex(name.c_str()); number != 0) return number;
+  uint32_t number = 0;
+  const auto* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data(), end, number);
+  return error == std::errc() && rest == end ? number : 0;
 }
 
 std::optional<SocketAddress> ask(int fd, int (*question)(int, sockaddr*, socklen_t*)) {
@@ -53,7 +64,7 @@ void wait_ready(const Socket& socket, short events, Deadline deadline) {
     ready = poll(&entry, 1, milliseconds_until(deadline));
   } while (ready < 0 && errno == EINTR);
   if (ready < 0) fail(errno);
-  if (ready == 0) throw TcpError("timed out");
+  if (ready == 0) throw TcpError("timed out", ETIMEDOUT);
 }
 
 }  // namespace
@@ -62,16 +73,37 @@ void wait_ready(const Socket& socket, short events, Deadline deadline) {
 SocketAddress::SocketAddress(const std::string& ip, int port) {
   auto& v4 = reinterpret_cast<sockaddr_in&>(storage_);
   auto& v6 = reinterpret_cast<sockaddr_in6&>(storage_);
-  if (inet_pton(AF_INET, ip.c_str(), &v4.sin_addr) == 1) {
+  const auto usual = usual_ip(ip);
+  if (!usual) {
+    throw ConfigError(fmt::format("\"{}\" is not an IP address such as 10.0.0.5 or fd00::5", ip));
+  }
+  if (inet_pton(AF_INET, usual->c_str(), &v4.sin_addr) == 1) {
     v4.sin_family = AF_INET;
     v4.sin_port = htons(static_cast<uint16_t>(port));
-  } else if (inet_pton(AF_INET6, ip.c_str(), &v6.sin6_addr) == 1) {
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(static_cast<uint16_t>(port));
-  } else {
-    throw ConfigError(fmt::format(
-        "network.address: \"{}\" is not an IP address such as 10.0.0.5 or fd00::5", ip));
+    return;
   }
+  const auto percent = usual->find('%');
+  inet_pton(AF_INET6, usual->substr(0, percent).c_str(), &v6.sin6_addr);
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(static_cast<uint16_t>(port));
+  if (percent == std::string::npos) return;
+  const auto interface = usual->substr(percent + 1);
+  v6.sin6_scope_id = interface_number(interface);
+  if (v6.sin6_scope_id == 0) {
+    throw ConfigError(
+        fmt::format("{}: this machine has no interface {}: `ip address` lists those that it has",
+                    ip, interface));
+  }
+}
+
+SocketAddress::SocketAddress(const sockaddr_storage& storage) : storage_(storage) {
+  const auto& within = as_v6(storage);
+  if (family() != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&within.sin6_addr)) return;
+  storage_ = {};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(storage_);
+  v4.sin_family = AF_INET;
+  v4.sin_port = within.sin6_port;
+  std::memcpy(&v4.sin_addr, &within.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
 }
 
 std::optional<SocketAddress> SocketAddress::local_of(int fd) {
@@ -86,24 +118,41 @@ std::optional<SocketAddress> SocketAddress::remote_of(int fd) {
 
 std::string SocketAddress::ip() const {
   char text[INET6_ADDRSTRLEN] = "";
-  const void* bits = family() == AF_INET ? static_cast<const void*>(&as_v4(storage_).sin_addr)
-                                         : &as_v6(storage_).sin6_addr;
-  inet_ntop(family(), bits, text, sizeof(text));
-  return text;
+  if (family() == AF_INET) {
+    return inet_ntop(AF_INET, &as_v4(storage_).sin_addr, text, sizeof(text));
+  }
+  const auto& v6 = as_v6(storage_);
+  inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+  if (!is_link_local() || v6.sin6_scope_id == 0) return text;
+  char interface[IF_NAMESIZE] = "";
+  if (::if_indextoname(v6.sin6_scope_id, interface) != nullptr) {
+    return fmt::format("{}%{}", text, interface);
+  }
+  return fmt::format("{}%{}", text, v6.sin6_scope_id);
 }
 
 int SocketAddress::port() const {
   return ntohs(family() == AF_INET ? as_v4(storage_).sin_port : as_v6(storage_).sin6_port);
 }
 
-std::string SocketAddress::text() const {
-  return family() == AF_INET ? fmt::format("{}:{}", ip(), port())
-                             : fmt::format("[{}]:{}", ip(), port());
-}
-
 bool SocketAddress::is_loopback() const {
   return family() == AF_INET ? ntohl(as_v4(storage_).sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
                              : IN6_IS_ADDR_LOOPBACK(&as_v6(storage_).sin6_addr);
+}
+
+bool SocketAddress::is_link_local() const {
+  return family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&as_v6(storage_).sin6_addr);
+}
+
+SocketAddress SocketAddress::with_port(int port) const {
+  auto changed = *this;
+  const auto number = htons(static_cast<uint16_t>(port));
+  if (family() == AF_INET) {
+    reinterpret_cast<sockaddr_in&>(changed.storage_).sin_port = number;
+  } else {
+    reinterpret_cast<sockaddr_in6&>(changed.storage_).sin6_port = number;
+  }
+  return changed;
 }
 
 socklen_t SocketAddress::size() const {
@@ -112,15 +161,6 @@ socklen_t SocketAddress::size() const {
 
 bool SocketAddress::operator==(const SocketAddress& other) const {
   return family() == other.family() && port() == other.port() && ip() == other.ip();
-}
-
-bool is_temporary_for_listening(int error) {
-  return error == EADDRINUSE || error == EADDRNOTAVAIL;
-}
-
-void throw_cannot_listen(int error, const std::string& message) {
-  if (is_temporary_for_listening(error)) throw PeerError("", message);
-  throw ConfigError(message);
 }
 
 // More than some hundred years would overflow, and be over at once.
@@ -147,6 +187,11 @@ Socket listen_tcp(const SocketAddress& address, int backlog) {
   Socket socket = new_socket(address.family());
   const int on = 1;
   setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (address.family() == AF_INET6) {
+    // Whatever the system's default is.
+    const int off = 0;
+    setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  }
   if (bind(socket.fd(), address.get(), address.size()) != 0) fail(errno);
   if (listen(socket.fd(), backlog) != 0) fail(errno);
   return socket;

@@ -12,24 +12,32 @@
 #include <string>
 #include <utility>
 
+#include "wan/sockets/host_port.h"
+
 namespace farstep::wan {
 
-// An IPv4 or IPv6 address with a port.
+// An IPv4 or IPv6 address with a port. An IPv4 address within IPv6, as a socket of both families
+// gives it, is an IPv4 address here.
 class SocketAddress {
  public:
-  // Throws ConfigError unless `ip` is an IP address in text form.
+  // Throws ConfigError unless `ip` is an IP address in text form. Of a link-local one this machine
+  // must have the interface.
   SocketAddress(const std::string& ip, int port);
-  explicit SocketAddress(const sockaddr_storage& storage) : storage_(storage) {}
+  explicit SocketAddress(const sockaddr_storage& storage);
   // The address of a socket's own end and of its other end; nullopt if `fd` has none.
   static std::optional<SocketAddress> local_of(int fd);
   static std::optional<SocketAddress> remote_of(int fd);
 
+  // "10.0.0.1", "::1", "fe80::1%eth0".
   std::string ip() const;
   int port() const;
+  HostPort place() const { return {.host = ip(), .port = port()}; }
   // "10.0.0.1:4000", "[::1]:4000".
-  std::string text() const;
+  std::string text() const { return place().text(); }
   int family() const { return storage_.ss_family; }
   bool is_loopback() const;
+  bool is_link_local() const;
+  SocketAddress with_port(int port) const;
   const sockaddr_storage& storage() const { return storage_; }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t size() const;
@@ -43,20 +51,13 @@ class TcpError : public std::runtime_error {
  public:
   explicit TcpError(const std::string& message, int error = 0)
       : std::runtime_error(message), error_(error) {}
-  // Returns the number of the system's error, such as EADDRINUSE; 0 if it is none of these.
+  // Returns the number of the system's error, such as EADDRINUSE or, at a deadline, ETIMEDOUT; 0 if
+  // it is none of these.
   int error() const { return error_; }
 
  private:
   int error_;
 };
-
-// Whether one could listen a little later, with nothing changed in the config: the port is in use,
-// or this machine does not have the address yet. `error` is a number of the system's.
-bool is_temporary_for_listening(int error);
-
-// Throws `message` of a site that cannot listen because of that error: a PeerError if it is
-// temporary, else a ConfigError.
-[[noreturn]] void throw_cannot_listen(int error, const std::string& message);
 
 using Deadline = std::chrono::steady_clock::time_point;
 // Returns now and `seconds`, of which more than 1e9 count as so many.
@@ -81,8 +82,8 @@ class Socket {
   int fd_ = -1;
 };
 
-// Returns a non-blocking socket that listens on `address`. At most `backlog` connections wait to be
-// accepted.
+// Returns a non-blocking socket that listens on `address`; at :: for both families. At most
+// `backlog` connections wait to be accepted.
 Socket listen_tcp(const SocketAddress& address, int backlog = 16);
 
 // Begins a connection to `address`, from `source_ip` unless that is empty. The socket becomes

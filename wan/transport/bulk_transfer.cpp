@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "wan/sockets/local_address.h"
 #include "wan/sockets/process_sockets.h"
 #include "wan/sockets/random_token.h"
 #include "wan/sockets/waker.h"
@@ -130,9 +131,7 @@ BulkReceiver::BulkReceiver(const std::string& ip, int port, double connect_secon
   try {
     listener_ = listen_tcp(wanted);
   } catch (const TcpError& error) {
-    throw_cannot_listen(error.error(),
-                        fmt::format("network.address: cannot listen at {} for the run's state: {}",
-                                    wanted.text(), error.what()));
+    throw_cannot_listen("for the run's state", wanted, error.error());
   }
   address_ = {.ip = ip,
               .port = SocketAddress::local_of(listener_.fd()).value_or(wanted).port(),

@@ -16,6 +16,7 @@
 
 #include "trainer/base/error.h"
 #include "wan/sockets/first_lines.h"
+#include "wan/sockets/local_address.h"
 #include "wan/sockets/process_sockets.h"
 #include "wan/sockets/random_token.h"
 #include "wan/sockets/tcp.h"
@@ -173,9 +174,8 @@ class NetworkCheck {
         listeners.push_back(listen_tcp(address, std::max(kBacklog, mesh_.size())));
         return SocketAddress::local_of(listeners.back().fd())->port();
       } catch (const TcpError& error) {
-        notice.failure =
-            fmt::format("network.port: {} cannot listen on {} ({}): choose another port",
-                        mesh_.sites[mesh_.rank], address.text(), error.what());
+        notice.failure = fmt::format("network.port: {} {}", mesh_.sites[mesh_.rank],
+                                     listening_failure(address, error.error()));
         notice.is_temporary = is_temporary_for_listening(error.error());
         return 0;
       }
@@ -236,7 +236,7 @@ class NetworkCheck {
               const std::map<std::string, int>& ranks) const {
     const SocketAddress address(notices[peer].address, notices[peer].ports[mesh_.rank]);
     if (address.family() != SocketAddress(mesh_.address, 0).family()) {
-      return {0, describe_failure(peer, address, "another IP version than " + mesh_.address)};
+      return {0, describe_other_family(peer, address)};
     }
     const auto deadline = deadline_after(mesh_.connect_seconds);
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -267,6 +267,17 @@ class NetworkCheck {
       if (connection && std::chrono::steady_clock::now() < deadline) return std::nullopt;
       return Probe{0, describe_failure(peer, address, error.what())};
     }
+  }
+
+  std::string describe_other_family(int peer, const SocketAddress& address) const {
+    const auto& name = mesh_.sites[peer];
+    const auto& own = mesh_.sites[mesh_.rank];
+    const bool is_ip6 = address.family() == AF_INET6;
+    return fmt::format(
+        "network.address: {} advertises {}, which is {}, and {} advertises {}, which is {}: set "
+        "network.address of one of them to an address of the other's kind. If neither has the "
+        "other kind, use keys and give one of the two machines both kinds",
+        name, address.ip(), is_ip6 ? "IPv6" : "IPv4", own, mesh_.address, is_ip6 ? "IPv4" : "IPv6");
   }
 
   std::string describe_failure(int peer, const SocketAddress& address,

@@ -29,29 +29,16 @@ std::optional<int> lane_of(const std::string& topic) {
   return lane >= 0 && lane < kMostLanes ? std::optional(lane) : std::nullopt;
 }
 
-SecureListener listen_at(const SocketAddress& address, const Credentials& credentials,
-                         StrangerLog& strangers) {
-  const auto& own = credentials.identity().site;
-  try {
-    // Any other site of the run may come: who takes part is decided behind the port.
-    return {address, credentials, [&own](const std::string& site) { return site != own; },
-            [&strangers](std::string_view kind, const std::string& text) {
-              strangers.warn(kind, text);
-            }};
-  } catch (const TcpError& error) {
-    throw_cannot_listen(error.error(),
-                        fmt::format("cannot listen on {} for secure links: {}: set network.port to "
-                                    "a free one",
-                                    address.text(), error.what()));
-  }
-}
-
 }  // namespace
 
-Gateway::Gateway(const SocketAddress& address, Credentials credentials, const Clock& clock)
+// Any other site of the run may come: who takes part is decided behind the port.
+Gateway::Gateway(const std::vector<SocketAddress>& addresses, Credentials credentials,
+                 const Clock& clock)
     : credentials_(std::move(credentials)),
       strangers_("secure port", clock),
-      listener_(listen_at(address, credentials_, strangers_)),
+      listener_(
+          addresses, credentials_, [this](const std::string& peer) { return peer != site(); },
+          [this](std::string_view kind, const std::string& text) { strangers_.warn(kind, text); }),
       port_(listener_.port()),
       thread_([this] { listen(); }) {
   spdlog::info("secure links: TLS 1.3 at port {}, as site {} of run {}", port_, site(),
@@ -101,24 +88,24 @@ std::shared_ptr<Tunnel> Gateway::tunnel(const std::string& peer, int lane) {
   // Made before it has an entry: the process may have no thread or descriptor left for it.
   const auto tunnel = std::make_shared<Tunnel>(peer, lane, credentials_, services_);
   if (const auto known = known_.find(peer); known != known_.end()) {
-    tunnel->set_peer_address(known->second.address, known->second.dials_first);
+    tunnel->set_peer_place(known->second.place, known->second.dials_first);
   }
   return tunnels_.emplace(key, tunnel).first->second;
 }
 
-void Gateway::know(const std::string& peer, const SocketAddress& address, bool dials_first) {
+void Gateway::know(const std::string& peer, const HostPort& place, bool dials_first) {
   const std::lock_guard lock(mutex_);
-  known_.insert_or_assign(peer, Known{address, dials_first});
+  known_.insert_or_assign(peer, Known{place, dials_first});
   // Also tunnels that exist already: a peer may come back at another address.
   for (const auto& [key, tunnel] : tunnels_) {
-    if (key.first == peer) tunnel->set_peer_address(address, dials_first);
+    if (key.first == peer) tunnel->set_peer_place(place, dials_first);
   }
 }
 
 // Some lanes lead elsewhere than to the peer's own port: to the endpoint of a coordinator in its
 // process, or to a newcomer, of which only its request is known.
-void Gateway::know_for_lane(const std::string& peer, int lane, const SocketAddress& address) {
-  tunnel(peer, lane)->set_peer_address(address, true);
+void Gateway::know_for_lane(const std::string& peer, int lane, const HostPort& place) {
+  tunnel(peer, lane)->set_peer_place(place, true);
 }
 
 std::string Gateway::connect(const std::string& peer, int lane, Deadline deadline) {

@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "trainer/base/clock.h"
 #include "wan/secure/secure_listener.h"
@@ -29,9 +30,9 @@ namespace farstep::wan {
 
 class Gateway : public Relay {
  public:
-  // Listens on `address` (port 0: a free one) with the keys of `credentials`. `clock` must outlive
-  // it. Throws ConfigError, or PeerError if it may succeed later (throw_cannot_listen()).
-  Gateway(const SocketAddress& address, Credentials credentials, const Clock& clock);
+  // Listens at `addresses`, as listen_at_all() does, with the keys of `credentials`. `clock` must
+  // outlive it. Throws ConfigError, or PeerError if it may succeed later (throw_cannot_listen()).
+  Gateway(const std::vector<SocketAddress>& addresses, Credentials credentials, const Clock& clock);
   // Flushes the data of connections that have ended, for at most two seconds.
   ~Gateway() override;
 
@@ -42,9 +43,9 @@ class Gateway : public Relay {
 
   // Tells where a peer listens. `dials_first`: that peer cannot connect to this site, or waits for
   // it to do so.
-  void know(const std::string& peer, const SocketAddress& address, bool dials_first);
-  // Tells the peer's address for one lane, which this site always dials.
-  void know_for_lane(const std::string& peer, int lane, const SocketAddress& address);
+  void know(const std::string& peer, const HostPort& place, bool dials_first);
+  // Tells where the peer listens for one lane, which this site always dials.
+  void know_for_lane(const std::string& peer, int lane, const HostPort& place);
   // Waits until the lane has a connection. Returns why there is none at the deadline; empty if
   // there is one.
   std::string connect(const std::string& peer, int lane, Deadline deadline);
@@ -78,7 +79,7 @@ class Gateway : public Relay {
   const int port_;
 
   struct Known {
-    SocketAddress address;
+    HostPort place;
     bool dials_first;
   };
   mutable std::mutex mutex_;

@@ -68,10 +68,11 @@ void Tunnel::request_stop() {
   waker_.wake();
 }
 
-void Tunnel::set_peer_address(const SocketAddress& address, bool dials_first) {
+void Tunnel::set_peer_place(const HostPort& place, bool dials_first) {
   {
     const std::lock_guard lock(mutex_);
-    address_ = address;
+    if (place_ != place) addresses_ = std::make_shared<HostAddresses>(place);
+    place_ = place;
     dials_first_ = dials_first_ || dials_first;
   }
   waker_.wake();
@@ -152,7 +153,7 @@ void Tunnel::take_requests() {
       offered_.reset();
     }
     std::erase_if(doors_, [](const auto& door) { return door.expired(); });
-    if (address_ && !channel_ && next_dial_ == Time::max()) {
+    if (addresses_ && !channel_ && next_dial_ == Time::max()) {
       next_dial_ = dials_first_ ? steady_clock::now() : lost_ + kPatience;
     }
   }
@@ -163,40 +164,46 @@ void Tunnel::take_requests() {
   if (!is_own_better) begin(std::move(*offered), false);
 }
 
+// At all addresses of the peer in turn: each may lead over another line.
 void Tunnel::dial() {
-  std::optional<SocketAddress> address;
-  bool is_stopping = false;
-  {
+  std::shared_ptr<HostAddresses> addresses;
+  const auto next = [&]() -> std::optional<SocketAddress> {
     const std::lock_guard lock(mutex_);
-    address = address_;
-    is_stopping = is_stopping_;
+    addresses = is_stopping_ ? nullptr : addresses_;
+    return addresses ? addresses->next() : std::nullopt;
+  };
+  bool has_tried = false;
+  for (auto address = next(); address; address = next()) {
+    has_tried = true;
+    try {
+      auto socket = connect_tcp(*address, deadline_after(kConnectSeconds));
+      begin(SecureChannel::connect(std::move(socket), peer_, fmt::format("lane-{}", lane_),
+                                   credentials_, deadline_after(kHandshakeSeconds)),
+            true);
+      reached_ = address;
+      return addresses->succeed(*address);
+    } catch (const TcpError& error) {
+      addresses->fail(*address, connecting_failure(*address, error));
+      // The machine is there and nobody listens: the peer's process has ended. At another address
+      // of the name another machine may be.
+      const bool is_there = error.error() == ECONNREFUSED && (!reached_ || reached_ == address);
+      if (is_there && streams_.end().streams() > 0) end_all_streams();
+    } catch (const PeerError& error) {
+      addresses->fail(*address, error.what());
+    }
   }
-  if (!address || is_stopping) {
-    next_dial_ = Time::max();
-    return;
-  }
-  std::string failure;
-  try {
-    auto socket = connect_tcp(*address, deadline_after(kConnectSeconds));
-    return begin(SecureChannel::connect(std::move(socket), peer_, fmt::format("lane-{}", lane_),
-                                        credentials_, deadline_after(kHandshakeSeconds)),
-                 true);
-  } catch (const TcpError& error) {
-    failure = fmt::format("cannot connect to {}: {}", address->text(), error.what());
-    // The machine is there and nobody listens: the peer's process has ended.
-    if (error.error() == ECONNREFUSED && streams_.end().streams() > 0) end_all_streams();
-  } catch (const PeerError& error) {
-    failure = fmt::format("at {}: {}", address->text(), error.what());
-  }
+  next_dial_ = Time::max();
+  if (!addresses) return;
+  // A name that is being looked up has its addresses soon.
   dial_pause_seconds_ =
-      std::clamp(2 * dial_pause_seconds_, kFirstPauseSeconds, kLongestPauseSeconds);
+      std::clamp(has_tried ? 2 * dial_pause_seconds_ : 0, kFirstPauseSeconds, kLongestPauseSeconds);
   next_dial_ = deadline_after(dial_pause_seconds_);
+  auto failure = addresses->failure();
+  if (!failure.empty()) failure = "cannot connect to " + failure;
   const std::lock_guard lock(mutex_);
-  // Once for each reason: an attempt follows another until the peer is there. One that was there is
-  // reported as lost already.
-  if (failure_ != failure && !has_been_connected_) {
-    spdlog::info("secure link to {}: {}", peer_, failure);
-  }
+  if (failure.empty() || failure_ == failure) return;
+  // Once for each reason, as attempts follow each other. A peer that was there is reported as lost.
+  if (!has_been_connected_) spdlog::info("secure link to {}: {}", peer_, failure);
   failure_ = failure;
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "wan/secure/secure_channel.h"
+#include "wan/sockets/host_addresses.h"
 #include "wan/sockets/process_sockets.h"
 #include "wan/sockets/waker.h"
 #include "wan/tunnel/local_streams.h"
@@ -35,7 +36,7 @@ class Tunnel : public Line {
 
   // Tells where the peer listens. An end that `dials_first` connects at once, the other one half a
   // second later if there is no connection.
-  void set_peer_address(const SocketAddress& address, bool dials_first);
+  void set_peer_place(const HostPort& place, bool dials_first);
   // Takes a channel that the peer made for this lane.
   void take(SecureChannel channel);
   // Listens at `ip` for connections to the peer's service `name`, as long as the result exists.
@@ -70,6 +71,8 @@ class Tunnel : public Line {
   void take_requests();
   bool is_over();
   void dial();
+  // Returns whether a connection to the address was made.
+  bool dial(HostAddresses& addresses, const SocketAddress& address);
   void begin(SecureChannel channel, bool is_dialed);
   void lose(const std::string& reason, bool is_closed_by_peer);
   void end_all_streams();
@@ -91,6 +94,7 @@ class Tunnel : public Line {
   std::optional<SecureChannel> channel_;
   bool is_dialed_ = false;  // channel_ is
   bool has_been_connected_ = false;
+  std::optional<SocketAddress> reached_;  // the address of the newest connection that was dialed
   Time heard_{}, sent_{}, next_dial_{}, next_admit_{}, checked_{};
   Time lost_ = std::chrono::steady_clock::now();
   double dial_pause_seconds_ = 0;
@@ -99,7 +103,8 @@ class Tunnel : public Line {
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::optional<SecureChannel> offered_;
-  std::optional<SocketAddress> address_;
+  std::optional<HostPort> place_;
+  std::shared_ptr<HostAddresses> addresses_;  // of place_
   bool dials_first_ = false;
   std::vector<std::weak_ptr<const Door>> doors_;
   bool is_stopping_ = false;

@@ -70,10 +70,15 @@ std::string failure_text(const std::string& own, const std::string& peer,
   const auto text = [](const auto& address) {
     return address ? fmt::format("at {}", address->text()) : std::string("cannot be connected to");
   };
+  const bool differ = here && there && here->family() != there->family();
   return fmt::format(
-      "no secure link between {} ({}) and {} ({}): {}: open the TCP port of one of them, or set "
-      "its network.address to one that the other can reach",
-      own, text(here), peer, text(there), reason);
+      "no secure link between {} ({}) and {} ({}): {}: {}", own, text(here), peer, text(there),
+      reason,
+      differ
+          ? "one announces an IPv4 address and the other an IPv6 address: set network.address of "
+            "one to an address of the other's kind, or give one of the machines both kinds"
+          : "open the TCP port of one of them, or set its network.address to one that the other "
+            "can reach");
 }
 
 }  // namespace
@@ -93,7 +98,7 @@ NetworkFindings check_tunnels(const MeshOptions& mesh, const std::optional<Socke
     if (peer == mesh.rank) continue;
     addresses[peer] = notice.address;
     // Of two that can be connected to, the first by name dials.
-    if (addresses[peer]) gateway.know(site, *addresses[peer], !own || name < site);
+    if (addresses[peer]) gateway.know(site, addresses[peer]->place(), !own || name < site);
   }
   std::vector<PeerLink> found(mesh.sites.size());
   for (int peer = 0; peer < mesh.size(); ++peer) {

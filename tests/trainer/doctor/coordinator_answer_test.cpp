@@ -45,10 +45,14 @@ TEST_CASE("a coordinator that listens is heard, and whom the port belongs to els
   CHECK_THAT(away.text, Contains(free_endpoint) && Contains("nobody listens there"));
 }
 
-TEST_CASE("an endpoint that no host has is a fault of the config") {
+TEST_CASE("an endpoint that can be none is a fault of the config, and an unknown name may come") {
   const auto wrong = answer({}, {.endpoint = "tcp://no such host:7400", .site = ""});
   CHECK(wrong.exit_code == 2);
   CHECK_THAT(wrong.text, Contains("coordinator.endpoint"));
+  // RFC 6761: no name server knows it.
+  const auto unknown = answer({}, {.endpoint = "tcp://nobody.invalid:7400", .site = ""});
+  CHECK(unknown.exit_code == 4);
+  CHECK_THAT(unknown.text, Contains("no address is known for nobody.invalid"));
 }
 
 TEST_CASE("with keys the coordinator's site has to let this one in") {
@@ -58,7 +62,7 @@ TEST_CASE("with keys the coordinator's site has to let this one in") {
   wan::make_key_folder(folder / "others", "mine");
   wan::add_site_keys(folder / "others", {"b"}, 1);
   const RealClock clock;
-  SecurePort host(wan::site_key_folder(folder / "keys", "a"), wan::SocketAddress("127.0.0.1", 0),
+  SecurePort host(wan::site_key_folder(folder / "keys", "a"), {wan::SocketAddress("127.0.0.1", 0)},
                   std::nullopt, clock);
   SiteConfig site;
   site.name = "b";

@@ -63,13 +63,16 @@ TEST_CASE("the files of a run with keys say where each site is reached, and no m
 TEST_CASE("without keys the data ports follow the coordinator's, apart at one address") {
   auto plan = plan_of_three();
   plan.has_keys = false;
-  plan.sites = {{"a", "::1", std::nullopt}, {"b", "10.0.0.2", std::nullopt}};
+  plan.sites = {{"a", "fd00::1", std::nullopt}, {"b", "fd00::2", std::nullopt}};
   plan.host = "a";
   auto files = config_files(plan, "mine");
-  CHECK(files[1].content["coordinator"]["endpoint"] == "tcp://[::1]:7400");
-  CHECK(files[1].content["network"] == Json::parse(R"({"address": "::1", "port": 7401})"));
-  CHECK(files[2].content["network"] == Json::parse(R"({"address": "10.0.0.2", "port": 7401})"));
+  CHECK(files[1].content["coordinator"]["endpoint"] == "tcp://[fd00::1]:7400");
+  CHECK(files[1].content["network"] == Json::parse(R"({"address": "fd00::1", "port": 7401})"));
+  CHECK(files[2].content["network"] == Json::parse(R"({"address": "fd00::2", "port": 7401})"));
   CHECK_FALSE(files[2].content["coordinator"].contains("site"));
+
+  plan.sites.back().address = "10.0.0.2";
+  CHECK_THROWS_WITH(config_files(plan, "mine"), Contains("without keys sites of both kinds"));
 
   // By default two lanes join two sites, which take four ports of each.
   plan.sites = {{"a", "127.0.0.1", 9000}, {"b", "127.0.0.1", std::nullopt}};

@@ -29,7 +29,7 @@ class ThreeSites {
     for (int site = 0; site < 3; ++site) {
       ports_.push_back(std::make_unique<SecurePort>(
           wan::site_key_folder(folder_ / "keys", wan::name_of_site(site)),
-          wan::SocketAddress("127.0.0.1", 0),
+          std::vector{wan::SocketAddress("127.0.0.1", 0)},
           site == 0 ? std::optional<std::string>("127.0.0.1") : std::nullopt, party_.clock));
       links_.push_back(std::make_unique<RenewedLinks>([this, site, exchange,
                                                        stage = stages[site]](const View& view) {

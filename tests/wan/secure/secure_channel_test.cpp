@@ -98,7 +98,7 @@ TEST_CASE("a send to a peer that is gone is an error, and no signal ends the pro
 
 TEST_CASE("a handshake without an answer ends at its deadline") {
   const Authority authority;
-  const auto silent = listen_tcp(kAnyPort);
+  const auto silent = listen_tcp(kAnyPort.front());
   auto socket = connect_tcp(*SocketAddress::local_of(silent.fd()), deadline_after(kLong));
   CHECK_THROWS_WITH(SecureChannel::connect(std::move(socket), "seoul", "",
                                            authority.credentials("lyon"), deadline_after(0.05)),

@@ -5,12 +5,13 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "wan/secure/secure_channel.h"
 
 namespace farstep::wan {
 
-inline const SocketAddress kAnyPort{"127.0.0.1", 0};
+inline const std::vector<SocketAddress> kAnyPort{{"127.0.0.1", 0}};
 inline constexpr double kLong = 60;  // seconds, more than any wait takes
 
 // An authority with its sites. The list of revoked certificates may grow.

@@ -151,7 +151,7 @@ TEST_CASE("sites with addresses of different IP versions are told so") {
   LyingStore store("network/7/notice/1", "address", "::1");
   const auto errors =
       run_ranks(2, [&](int rank) { return config_error(loopback_mesh(2, rank), store); });
-  CHECK_THAT(errors[0], Catch::Contains("which node1 cannot reach (another IP version than 127."));
+  CHECK_THAT(errors[0], Catch::Contains("which is IPv6, and node1 advertises 127."));
   CHECK(errors[1] == errors[0]);
 }
 

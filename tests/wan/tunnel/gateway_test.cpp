@@ -85,7 +85,7 @@ struct TwoSites {
   std::shared_ptr<const void> offer;
 
   TwoSites() {
-    lyon->know("seoul", link.address(), true);
+    lyon->know("seoul", link.address().place(), true);
     offer = seoul->offer("lyon", "echo", address_of(listener), "127.77.0.1");
   }
 
@@ -205,8 +205,8 @@ TEST_CASE("connections to a site that has gone end, and new ones reach the next 
   const int port = sites.seoul->port();
   sites.seoul.reset();
   CHECK(receive(near, 1).empty());
-  sites.seoul.emplace(SocketAddress("127.0.0.1", port), sites.authority.credentials("seoul"),
-                      sites.clock);
+  sites.seoul.emplace(std::vector{SocketAddress("127.0.0.1", port)},
+                      sites.authority.credentials("seoul"), sites.clock);
   sites.offer = sites.seoul->offer("lyon", "echo", address_of(sites.listener), "127.77.0.1");
   // The connection waits in the way's queue until the sites are connected again.
   const auto next = connect_tcp(way.address, deadline_after(kLong));
@@ -290,7 +290,7 @@ TEST_CASE("a tunnel that cannot be made leaves the others as they are") {
   TwoSites sites;
   for (int i = 0; i < 2; ++i) {
     CHECK_THROWS_AS(sites.lyon->connect("lyon", 0, deadline_after(0)), InternalError);
-    sites.lyon->know("lyon", sites.link.address(), true);
+    sites.lyon->know("lyon", sites.link.address().place(), true);
   }
   CHECK(sites.lyon->connect("seoul", 0, deadline_after(kLong)).empty());
 }

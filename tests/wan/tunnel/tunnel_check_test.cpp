@@ -56,7 +56,7 @@ TEST_CASE("a site that does not answer is the only one that the others cannot re
   const RealClock clock;
   MemoryStore store(kCheckSeconds);
   // Busan takes connections and says nothing. It comes first, so all wait for it before the others.
-  const auto busan = listen_tcp(kAnyPort);
+  const auto busan = listen_tcp(kAnyPort.front());
   const auto port = SocketAddress::local_of(busan.fd())->port();
   store.put("tunnel/0/notice/0", fmt::format("127.0.0.1 {}", port));
   store.put("tunnel/0/verdict/0", text_of(std::vector<LinkFault>{}));

@@ -11,6 +11,7 @@
 #include <future>
 #include <utility>
 
+#include "wan/sockets/local_address.h"
 #include "wan/transport/gloo/chosen_port.h"
 #include "wan/transport/network_notice.h"
 
@@ -93,9 +94,10 @@ void GlooMeeting::listen(GlooLane& lane, int port) {
     const ChosenPort chosen(port);
     lane.own_address = lane.context->createPair(kPeer)->address().bytes();
   } catch (const std::exception& error) {
-    throw_cannot_listen(listening_error(address),
-                        fmt::format("network.port: {} cannot listen on {}: {}",
-                                    mesh_.sites[mesh_.rank], address.text(), error.what()));
+    const auto who = fmt::format("network.port of {}", mesh_.sites[mesh_.rank]);
+    if (const int reason = listening_error(address)) throw_cannot_listen(who, address, reason);
+    throw PeerError("",
+                    fmt::format("{}: cannot listen on {}: {}", who, address.text(), error.what()));
   }
 }
 
