@@ -112,10 +112,10 @@ std::optional<Checkpointer::Writing> Checkpointer::newest() const {
 SavedCheckpoint Checkpointer::result_of(const Writing& writing) {
   if (writing.saved.wait_until(writing.deadline) != std::future_status::ready) {
     give_up_.request_stop();
-    throw DataError(
-        fmt::format("the checkpoint of round {} is not on the disk after {} s "
-                    "(deadlines.checkpoint_seconds): the disk is too slow for it",
-                    writing.round, deadline_seconds_.count()));
+    throw DataError(fmt::format(
+        "the checkpoint of round {} is not on the disk after {} s "
+        "(deadlines.checkpoint_seconds): give it more, or put `output` on a faster disk",
+        writing.round, deadline_seconds_.count()));
   }
   return writing.saved.get();
 }

@@ -26,19 +26,50 @@ void trust(X509_STORE* store, X509* authority, X509_CRL* revoked) {
                 "trust an authority");
 }
 
+// Returns the hours from one time to a later one; null is now.
+double hours_between(const ASN1_TIME* from, const ASN1_TIME* to) {
+  int days = 0, seconds = 0;
+  check_openssl(ASN1_TIME_diff(&days, &seconds, from, to) == 1, "compare times");
+  return 24 * days + seconds / 3600.0;
+}
+
+// Returns what OpenSSL has against a certificate, and what mends it. Keys that are not valid yet
+// mean a wrong clock; new ones would be refused too.
+std::string refusal_text(int64_t error, const X509* certificate, const X509_CRL* revoked) {
+  const bool is_of_list =
+      error == X509_V_ERR_CRL_NOT_YET_VALID || error == X509_V_ERR_CRL_HAS_EXPIRED;
+  const std::string reason = X509_verify_cert_error_string(error);
+  if (error == X509_V_ERR_CERT_NOT_YET_VALID || error == X509_V_ERR_CRL_NOT_YET_VALID) {
+    const auto* begin =
+        is_of_list ? X509_CRL_get0_lastUpdate(revoked) : X509_get0_notBefore(certificate);
+    return fmt::format(
+        "{}: this clock is {:.1f} h before its begin; set the clock of this machine, or of the one "
+        "that made the keys",
+        reason, hours_between(nullptr, begin));
+  }
+  if (error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CRL_HAS_EXPIRED) {
+    const auto* end =
+        is_of_list ? X509_CRL_get0_nextUpdate(revoked) : X509_get0_notAfter(certificate);
+    return fmt::format(
+        "{}: this clock is {:.1f} h after its end; if the clock is right, make new keys with "
+        "`farstep keys`",
+        reason, hours_between(end, nullptr));
+  }
+  return reason + "; make new keys with `farstep keys`";
+}
+
 // Checks the own certificate as the peers will: their refusal would reach this site without a
 // cause.
-void check_own(X509_STORE* store, X509* certificate, const std::string& place) {
+void check_own(X509_STORE* store, X509* certificate, const X509_CRL* revoked,
+               const std::string& place) {
   const StoreContextHandle check(X509_STORE_CTX_new());
   check_openssl(check && X509_STORE_CTX_init(check.get(), store, certificate, nullptr) == 1,
                 "check a certificate");
   if (X509_verify_cert(check.get()) != 1) {
     const int error = X509_STORE_CTX_get_error(check.get());
     take_openssl_errors();
-    throw DataError(
-        fmt::format("{}: the peers would refuse this site's certificate: {}; make "
-                    "new keys with `farstep keys`",
-                    place, X509_verify_cert_error_string(error)));
+    throw DataError(fmt::format("{}: the peers would refuse this site's certificate: {}", place,
+                                refusal_text(error, certificate, revoked)));
   }
 }
 
@@ -79,7 +110,7 @@ Credentials::Credentials(KeyPair site, CertificateHandle authority, RevocationsH
   }
   auto* store = SSL_CTX_get_cert_store(context);
   trust(store, authority.get(), revoked.get());
-  check_own(store, site.certificate.get(), place);
+  check_own(store, site.certificate.get(), revoked.get(), place);
   check_openssl(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
                     SSL_CTX_use_certificate(context, site.certificate.get()) == 1 &&
                     SSL_CTX_use_PrivateKey(context, site.key.get()) == 1 &&

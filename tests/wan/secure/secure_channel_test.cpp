@@ -159,7 +159,12 @@ TEST_CASE("credentials that the peers would refuse are refused at the start") {
                     Contains("revoked"));
   const Authority authority;
   CHECK_THROWS_WITH(authority.credentials(issue(authority.pair(), {"mine", "seoul"}, -9, -2)),
-                    Contains("expired"));
+                    Contains("expired: this clock is 48.0 h after its end; if the clock is right"));
+  // New keys would not mend a wrong clock.
+  CHECK_THROWS_WITH(
+      authority.credentials(issue(authority.pair(), {"mine", "seoul"}, 2, 9)),
+      Contains("not yet valid: this clock is 48.0 h before its begin; set the clock") &&
+          !Contains("new keys"));
 }
 
 }  // namespace

@@ -99,8 +99,10 @@ class LanguageEvaluation {
   // A token beyond the embedding would read other memory.
   void require_vocabulary(const std::string& where, int64_t vocabulary) const {
     if (vocabulary <= model_->config().vocabulary) return;
-    throw DataError(fmt::format("{}: has tokens below {}, the model only {}", where, vocabulary,
-                                model_->config().vocabulary));
+    throw DataError(
+        fmt::format("{}: has tokens below {}, the model only below {}: give a dataset that "
+                    "was made with the model's tokenizer",
+                    where, vocabulary, model_->config().vocabulary));
   }
 
   // Without a dataset the model's own, which a checkpoint has beside its weights.

@@ -115,7 +115,9 @@ void verify_tokens(const std::filesystem::path& path, const ShardHeader& header,
       const auto at = std::find(tokens.begin(), tokens.end(), largest) - tokens.begin();
       throw DataError(
           path, sizeof(RawHeader) + start + static_cast<std::size_t>(at) * sizeof(Token),
-          fmt::format("token id {} is beyond the vocabulary of {}", largest, header.vocabulary));
+          fmt::format("token id {} is beyond the vocabulary of {}: the file is corrupt, copy it "
+                      "or make it again",
+                      largest, header.vocabulary));
     }
     sum.update(block);
   }

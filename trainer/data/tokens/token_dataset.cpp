@@ -154,9 +154,10 @@ int64_t TokenDataset::num_windows(int64_t sequence_length) const {
   // One token more than the inputs: the target of the last one.
   const int64_t windows = (num_tokens() - 1) / sequence_length;
   if (windows == 0) {
-    throw DataError(
-        fmt::format("{}: {} tokens are too few for one sequence of {} and its last target", name_,
-                    num_tokens(), sequence_length));
+    throw DataError(fmt::format(
+        "{}: {} tokens are too few for one sequence of {} and its last target: tokenize "
+        "more text, or set data.sequence_length to less",
+        name_, num_tokens(), sequence_length));
   }
   return windows;
 }

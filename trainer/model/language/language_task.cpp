@@ -15,9 +15,9 @@ namespace farstep {
 void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
                         const std::string& run_source) {
   if (data.vocabulary() <= shape.vocabulary) return;
-  throw ConfigError(fmt::format("{}: model.vocabulary: is {}; the tokens of {} need at least {}",
-                                run_source, shape.vocabulary, data.sources.front().folder.string(),
-                                data.vocabulary()));
+  throw ConfigError(fmt::format(
+      "{}: model.vocabulary: is {}; the tokens of {} need at least {}: set it to that", run_source,
+      shape.vocabulary, data.sources.front().folder.string(), data.vocabulary()));
 }
 
 namespace {

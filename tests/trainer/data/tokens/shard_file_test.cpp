@@ -164,7 +164,9 @@ TEST_CASE("every kind of damage to a shard is refused with file and byte") {
   SECTION("a token beyond the vocabulary") {
     auto damaged = content;
     overwrite(damaged, kHeaderBytes + 2 * 77, uint16_t{300});
-    expect(damaged, "byte 202: token id 300 is beyond the vocabulary of 300");
+    expect(damaged,
+           "byte 202: token id 300 is beyond the vocabulary of 300: the file is corrupt, copy it "
+           "or make it again");
   }
   SECTION("a header that makes no sense though its checksum holds") {
     const auto expect_header = [&](std::size_t offset, uint32_t value, const std::string& part) {
