@@ -89,9 +89,11 @@ struct Run {
   const heterogeneity::SitePlan& own_plan() const { return plan().sites[peers.view().self]; }
   // Returns the site's place in the learning rate's schedule, for a checkpoint.
   RateState rate() const {
-    return rate_state(
-        config.inner.rate, cycle,
-        position_after(position.rounds_done, site.steps_done(), own_plan().local_steps));
+    const int64_t steps = site.steps_done();
+    // A site that comes when all rounds are done has no plan.
+    const int64_t local_steps = steps == 0 ? 1 : own_plan().local_steps;
+    return rate_state(config.inner.rate, cycle,
+                      position_after(position.rounds_done, steps, local_steps));
   }
 };
 

@@ -119,7 +119,8 @@ void HostAddresses::succeed(const SocketAddress& address) {
   worked_ = address;
   failures_.clear();
   next_ = 0;
-  std::ranges::stable_partition(addresses_, [&](const auto& one) { return one == address; });
+  std::stable_partition(addresses_.begin(), addresses_.end(),
+                        [&](const auto& one) { return one == address; });
 }
 
 std::string HostAddresses::failure() const {
@@ -164,7 +165,8 @@ void HostAddresses::take_answer(double patience_seconds) {
     return;
   }
   unknown_.clear();
-  std::ranges::stable_partition(addresses_, [&](const auto& one) { return one == worked_; });
+  std::stable_partition(addresses_.begin(), addresses_.end(),
+                        [&](const auto& one) { return one == worked_; });
   std::erase_if(failures_, [&](const auto& failure) {
     return std::ranges::find(addresses_, failure.first) == addresses_.end();
   });

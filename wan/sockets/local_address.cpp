@@ -97,8 +97,8 @@ std::vector<SocketAddress> for_others(const std::string& text) {
   const auto host = parse_host(kAddressField, text);
   require_for_others(host);
   auto addresses = look_up(kAddressField, {.host = host, .port = 0});
-  std::ranges::stable_partition(addresses,
-                                [](const auto& address) { return !address.is_loopback(); });
+  std::stable_partition(addresses.begin(), addresses.end(),
+                        [](const auto& address) { return !address.is_loopback(); });
   return addresses;
 }
 
