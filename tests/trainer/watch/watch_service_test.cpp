@@ -150,7 +150,7 @@ TEST_CASE("an address that others reach needs a token and a wrong one is refused
   for (const char* wrong : {"", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", "127.0.0.1:-1"}) {
     CHECK_THROWS_WITH(with(wrong), Catch::StartsWith("--listen: "));
   }
-  CHECK_THROWS_AS(with("localhost:0"), ConfigError);  // a name is no address
+  CHECK_NOTHROW(with("localhost:0"));
   CHECK_NOTHROW(with("[::1]:0"));
 }
 
