@@ -24,6 +24,16 @@ def port_of(endpoint: str) -> int:
     return urllib.parse.urlsplit(endpoint).port
 
 
+def has_ipv6() -> bool:
+    """Whether the loopback has an address of IPv6."""
+    with socket.socket(socket.AF_INET6) as probe:
+        try:
+            probe.bind(("::1", 0))
+        except OSError:
+            return False
+    return True
+
+
 def is_free(port: int) -> bool:
     """Whether nobody listens there on the loopback now."""
     with socket.socket() as probe:

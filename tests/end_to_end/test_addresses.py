@@ -3,14 +3,13 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import unittest
 import urllib.request
 from pathlib import Path
 
 from cluster import DATA, FARSTEP, Cluster, ClusterTest, farstep, wait_until
-from ports import endpoint_of, free_port, port_of
+from ports import endpoint_of, free_port, has_ipv6, port_of
 from test_unreachable import enter_new_network
 
 NAME = "seoul.example"
@@ -25,16 +24,6 @@ table ip6 silent {{
   }}
 }}
 """
-
-
-def has_ipv6() -> bool:
-    """Whether the loopback has an address of IPv6."""
-    with socket.socket(socket.AF_INET6) as probe:
-        try:
-            probe.bind(("::1", 0))
-        except OSError:
-            return False
-    return True
 
 
 def with_hosts(hosts: Path, *words: object) -> list[str]:
@@ -124,7 +113,7 @@ class Addresses(ClusterTest):
         self.assertTrue(any(all(part in text for part in parts) for text in texts), findings)
 
     def test_two_sites_by_ipv6(self):
-        """The coordinator, all links and the state of a site that comes later."""
+        """The coordinator and all links."""
         self.need_ipv6()
         for secure, folder in self.each_way():
             cluster = Cluster(folder, 2, RUN, secure=secure, address="::1")

@@ -88,6 +88,21 @@ class LongerRun(ClusterTest):
             kept = {folder.name for folder in (cluster.output / name / "checkpoints").iterdir()}
             self.assertIn("round-00004.left", kept)
 
+    def test_sites_that_were_told_different_rounds_lose_nothing(self):
+        """Both end with the remedy, and every checkpoint stays."""
+        cluster = self.cluster("apart", {})
+        self.assert_success(cluster.launch())
+        before = {name: sorted(path.name for path in (cluster.output / name / "checkpoints").iterdir())
+                  for name in cluster.names}
+        started = {"node1": self.start_site(cluster, "node1", "--resume", "--from-round=3", *LONGER),
+                   "node2": self.start_site(cluster, "node2", "--resume", *LONGER)}
+        self.assert_end(cluster, started, 2)
+        self.assertIn("this site goes back to round 3, and node2 does not", cluster.log("node1"))
+        self.assertIn("give all sites the same round", cluster.log("node2"))
+        for name in cluster.names:
+            after = sorted(path.name for path in (cluster.output / name / "checkpoints").iterdir())
+            self.assertEqual(after, before[name])
+
     def test_a_round_without_resume_is_refused(self):
         """Before any process starts."""
         cluster = self.cluster("alone", {})

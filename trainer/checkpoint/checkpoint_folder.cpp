@@ -150,8 +150,8 @@ void set_aside_checkpoints_after(const fs::path& root, int64_t round) {
     const fs::path left = entry.folder.string() + ".left";
     replace_folder_durably(entry.folder, left);
     spdlog::warn(
-        "the run has gone on from round {} without this site's checkpoint {}: it is {} now", round,
-        entry.folder.filename().string(), left.string());
+        "the run goes on from round {}: this site's checkpoint {} is no part of it, and is {} now",
+        round, entry.folder.filename().string(), left.string());
   }
 }
 

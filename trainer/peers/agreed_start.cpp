@@ -29,6 +29,19 @@ RateState read_rate(const std::string& text, const std::string& site) {
 
 }  // namespace
 
+void require_same_round(std::optional<int64_t> own, const View& view, wan::Store& store) {
+  const auto texts = wan::share(store, fmt::format("{}/from_round", view.generation),
+                                own ? std::to_string(*own) : "none", static_cast<int>(view.self),
+                                static_cast<int>(view.size()));
+  const auto other =
+      std::ranges::find_if(texts, [&](const auto& text) { return text != texts[view.self]; });
+  if (other == texts.end()) return;
+  throw ConfigError(fmt::format(
+      "--from-round: this site {}, and {} does not: give all sites the same round, or none of them",
+      own ? fmt::format("goes back to round {}", *own) : "resumes from its newest checkpoint",
+      view.members[static_cast<std::size_t>(other - texts.begin())]));
+}
+
 void require_same_start(const std::string& theta_hash, const std::string& remedy, const View& view,
                         wan::Store& store) {
   const auto key = [&](const std::string& site) {

@@ -43,14 +43,15 @@ double warmup_share(const RateConfig& config, double rounds);
 double position_after(int64_t rounds, int64_t steps, int64_t local_steps);
 
 // Returns the learning rate at the position as a share of the peak, in [0, 1]. It is linear from
-// begin_share to 1 over the warm-up. Then, with d from 0 to 1 over the descent, it is
-// f + (1 - f) s(d), where f is final_fraction, and s(d) is
-//   (1 + cos(pi d)) / 2  by a cosine, which descends from the warm-up on;
-//   1 - sqrt(d)          by wsd, which descends in the last decay_fraction of the cycle, and is 1
-//                        before (Haegele et al., "Scaling Laws and Compute-Optimal Training Beyond
-//                        Fixed Training Durations", 2024; the schedule is of MiniCPM, Hu et al.
-//                        2024).
-// After the cycle it stays at f.
+// begin_share to 1 over the warm-up. Over the descent it is f + (1 - f) s(d). There f is
+// final_fraction, and d goes from 0 to 1.
+//
+// With a cosine, s(d) = (1 + cos(pi d)) / 2, and the descent follows the warm-up at once. With wsd,
+// s(d) = 1 - sqrt(d), and the descent is the last decay_fraction of the cycle; before, the rate is
+// at its peak. (Haegele et al., "Scaling Laws and Compute-Optimal Training Beyond Fixed Training
+// Durations", 2024; the schedule is of MiniCPM, Hu et al., 2024.)
+//
+// After the cycle it stays at f, or at the peak if all of the cycle is warm-up.
 double rate_share(const RateConfig& config, const RateCycle& cycle, double position);
 
 // Returns whether the rate has begun to fall before the position.

@@ -130,6 +130,10 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
            .handover = handover_,
            .recorder = ground_->recorder,
            .clock = ground_->clock} {
+  // Before restore(), which removes newer checkpoints.
+  if (!peers_->is_newcomer()) {
+    require_same_round(ground_->resume.from_round, peers_->view(), peers_->store());
+  }
   std::optional<RateState> saved_rate;
   if (resumed_) saved_rate = checkpoints_.restore(run_, *resumed_);
   if (!peers_->is_newcomer()) {

@@ -33,29 +33,34 @@ double hours_between(const ASN1_TIME* from, const ASN1_TIME* to) {
   return 24 * days + seconds / 3600.0;
 }
 
-// Returns what OpenSSL has against a certificate, and what mends it. Keys that are not valid yet
-// mean a wrong clock; new ones would be refused too.
-std::string refusal_text(int64_t error, const X509* certificate, const X509_CRL* revoked) {
-  const bool is_of_list =
-      error == X509_V_ERR_CRL_NOT_YET_VALID || error == X509_V_ERR_CRL_HAS_EXPIRED;
+// Returns what OpenSSL has against a certificate or the list of revoked ones, and what mends it.
+// What is not valid yet means a wrong clock; new keys would be refused too.
+std::string refusal_text(int error, const X509* certificate, const X509_CRL* revoked) {
   const std::string reason = X509_verify_cert_error_string(error);
-  if (error == X509_V_ERR_CERT_NOT_YET_VALID || error == X509_V_ERR_CRL_NOT_YET_VALID) {
-    const auto* begin =
-        is_of_list ? X509_CRL_get0_lastUpdate(revoked) : X509_get0_notBefore(certificate);
+  const auto early = [&](const ASN1_TIME* begin) {
     return fmt::format(
         "{}: this clock is {:.1f} h before its begin; set the clock of this machine, or of the one "
         "that made the keys",
         reason, hours_between(nullptr, begin));
-  }
-  if (error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CRL_HAS_EXPIRED) {
-    const auto* end =
-        is_of_list ? X509_CRL_get0_nextUpdate(revoked) : X509_get0_notAfter(certificate);
+  };
+  const auto late = [&](const ASN1_TIME* end) {
     return fmt::format(
         "{}: this clock is {:.1f} h after its end; if the clock is right, make new keys with "
         "`farstep keys`",
         reason, hours_between(end, nullptr));
+  };
+  switch (error) {
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return early(X509_get0_notBefore(certificate));
+    case X509_V_ERR_CRL_NOT_YET_VALID:
+      return early(X509_CRL_get0_lastUpdate(revoked));
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return late(X509_get0_notAfter(certificate));
+    case X509_V_ERR_CRL_HAS_EXPIRED:
+      return late(X509_CRL_get0_nextUpdate(revoked));
+    default:
+      return reason + "; make new keys with `farstep keys`";
   }
-  return reason + "; make new keys with `farstep keys`";
 }
 
 // Checks the own certificate as the peers will: their refusal would reach this site without a

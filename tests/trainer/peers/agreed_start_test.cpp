@@ -74,6 +74,34 @@ TEST_CASE("sites at different steps of a round take the schedule of the furthest
   }
 }
 
+TEST_CASE("all sites go back to the same round, or are told whose differs") {
+  using Round = std::optional<int64_t>;
+  const std::vector<std::string> members{"a", "b", "c"};
+  const auto told = [&](const std::vector<Round>& rounds) {
+    MemoryStore store(10);
+    std::vector<std::future<std::string>> running;
+    for (std::size_t i = 0; i < rounds.size(); ++i) {
+      running.push_back(std::async(std::launch::async, [&, i]() -> std::string {
+        try {
+          require_same_round(rounds[i], {.generation = 3, .members = members, .self = i}, store);
+          return "";
+        } catch (const ConfigError& error) {
+          return error.what();
+        }
+      }));
+    }
+    std::vector<std::string> texts;
+    for (auto& one : running) texts.push_back(one.get());
+    return texts;
+  };
+  CHECK(told({2, 2, 2}) == std::vector<std::string>{"", "", ""});
+  CHECK(told({{}, {}, {}}) == std::vector<std::string>{"", "", ""});
+  const auto texts = told({2, 2, {}});
+  CHECK_THAT(texts[0], Catch::Contains("this site goes back to round 2, and c does not"));
+  CHECK_THAT(texts[2], Catch::Contains("resumes from its newest checkpoint, and a does not"));
+  CHECK_THAT(told({{}, 2, 1})[2], Catch::Contains("goes back to round 1, and a does not"));
+}
+
 TEST_CASE("a schedule that cannot be is refused, with the site that tells it") {
   const RateConfig config;
   MemoryStore store(10);
