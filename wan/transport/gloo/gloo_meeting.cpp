@@ -25,8 +25,11 @@ SocketAddress address_in(const std::vector<char>& gloo_address) {
   return SocketAddress(gloo::transport::tcp::Address(gloo_address).getSockaddr());
 }
 
-std::vector<char> gloo_address(const SocketAddress& address) {
-  return gloo::transport::tcp::Address(address.storage(), -1).bytes();
+// Gloo numbers the pairs of a device that listens for them. Each one has a device to itself then,
+// so the peer's number is the own one.
+std::vector<char> gloo_address(const SocketAddress& peer, const std::vector<char>& own) {
+  const auto number = gloo::transport::tcp::Address(own).getSeq();
+  return gloo::transport::tcp::Address(peer.storage(), number).bytes();
 }
 
 // Gloo's message has no number of the system's error, so the port is tried once more. Returns 0 if
@@ -88,10 +91,10 @@ void GlooMeeting::listen(GlooConnection& connection, int peer) {
 void GlooMeeting::listen(GlooLane& lane, int port) {
   const SocketAddress address(mesh_.address, port);
   try {
+    const ChosenPort chosen(port);
     lane.context = kept_.device(address.ip())->createContext(kSelf, kBoth);
     // Gloo waits five times its timeout for a connection.
     lane.context->setTimeout(to_milliseconds(mesh_.connect_seconds / 5));
-    const ChosenPort chosen(port);
     lane.own_address = lane.context->createPair(kPeer)->address().bytes();
   } catch (const std::exception& error) {
     const auto who = fmt::format("network.port of {}", mesh_.sites[mesh_.rank]);
@@ -168,7 +171,8 @@ void GlooMeeting::dial(int peer, int lane_number, const SocketAddress& there) {
       lane.way = mesh_.relay->way_to(mesh_.sites[peer], kFirstDataLane + lane_number,
                                      service(peer, mesh_.rank, lane_number), loopback_ip(peer));
     }
-    lane.context->getPair(kPeer)->connect(gloo_address(lane.way ? lane.way->address : there));
+    lane.context->getPair(kPeer)->connect(
+        gloo_address(lane.way ? lane.way->address : there, lane.own_address));
   } catch (const std::exception& error) {
     fail(peer, error.what());
   }

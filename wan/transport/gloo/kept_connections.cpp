@@ -1,6 +1,7 @@
 // A device of Gloo's is a thread, which wakes up a hundred times a second even if nothing happens.
 // So all connections share one. It only copies between sockets and memory, which is faster than the
-// lines between sites.
+// lines between sites. The Gloo of Debian 13 has one socket that listens in each device, where that
+// of Debian 12 has one in each connection. A port of its own then needs a device of its own.
 #include "wan/transport/gloo/kept_connections.h"
 
 #include <gloo/transport/tcp/device.h>
@@ -15,6 +16,12 @@
 namespace farstep::wan {
 
 namespace {
+
+#if __has_include(<gloo/transport/tcp/listener.h>)
+constexpr bool kDeviceListens = true;
+#else
+constexpr bool kDeviceListens = false;
+#endif
 
 // Gives Gloo the address itself, so that it resolves no host name.
 gloo::transport::tcp::attr listening_attributes(const SocketAddress& address) {
@@ -82,7 +89,7 @@ void KeptConnections::close() {
 }
 
 std::shared_ptr<gloo::transport::Device> KeptConnections::device(const std::string& ip) {
-  if (!device_ || device_ip_ != ip) {
+  if (kDeviceListens || !device_ || device_ip_ != ip) {
     device_ =
         std::make_shared<gloo::transport::tcp::Device>(listening_attributes(SocketAddress(ip, 0)));
     device_ip_ = ip;

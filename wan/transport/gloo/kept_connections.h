@@ -37,8 +37,8 @@ class KeptConnections {
   void leave(const std::string& site, std::unique_ptr<GlooConnection> connection);
   // Closes what was not taken.
   void close();
-  // Returns what serves the connections of meshes in which this site listens at `ip`. Throws what
-  // Gloo throws.
+  // Returns what serves the connections of meshes in which this site listens at `ip`: with a Gloo
+  // whose devices listen, a new one for each. Throws what Gloo throws.
   std::shared_ptr<gloo::transport::Device> device(const std::string& ip);
 
  private:
