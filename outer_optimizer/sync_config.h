@@ -11,6 +11,7 @@
 
 #include "outer_optimizer/codec/codec_config.h"
 #include "outer_optimizer/exchange_kind.h"
+#include "outer_optimizer/schedule/outliers.h"
 #include "outer_optimizer/schedule/partition.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
@@ -38,6 +39,7 @@ struct SyncConfig {
   int64_t fine_rounds = 0;
   CodecKind fine_codec = CodecKind::kInt8;
   std::optional<int64_t> lanes;
+  OutlierRule outliers = OutlierRule::kLeaveOut;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -69,6 +71,10 @@ struct SyncConfig {
         "connections between two sites; null: as plan.wan_target needs, else 2, or 1 of more than "
         "four sites",
         in_range(1, 64));
+    visit("outliers", outliers,
+          "a delta out of all proportion, as a fault of a site's memory makes it. leave_out: the "
+          "others go on without it, and its site begins anew from theta_global; warn: it counts, "
+          "and the log says so; off: nobody looks. Strategies that sum gradients have no deltas");
   }
 
   // Returns whether a round is fine, in a run of `rounds`.

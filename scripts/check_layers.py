@@ -80,7 +80,7 @@ MAY_INCLUDE = {
     "trainer/inner/gpu": "base memory cuda data knowledge gpu parameters model gpu_ops optimizer",
     "trainer/inner": "base memory processor config data gpu reduction parameters shape model rate knowledge optimizer muon",
     "outer_optimizer/exchange": "base schedule codec sockets transport collective",
-    "trainer/strategy/outer_sync": "base memory config telemetry schedule codec exchange outer_optimizer protocol",
+    "trainer/strategy/outer_sync": "base memory config telemetry rate schedule codec exchange outer_optimizer protocol",
     "trainer/strategy": "base memory config telemetry reduction schedule codec exchange outer_optimizer protocol "
     "sockets transport outer_sync",
     "trainer/scatter": "base data transport exchange",

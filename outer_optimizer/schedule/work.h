@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "trainer/config/fields.h"
 
@@ -11,8 +12,9 @@ struct Work {
   int64_t steps = 0;   // inner steps since the last sync; 0 for a joiner that brings nothing
   int64_t batch = 0;   // sequences of an inner step
   int64_t tokens = 0;  // trained since the last sync
-  // Planned steps that are not among them, because the site was asked to stop.
+  // Planned steps that are not among them: the site has stopped earlier, or has begun anew since.
   int64_t missing_steps = 0;
+  std::optional<double> rates = {};  // sum of their learning rates; nullopt: unknown
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -20,9 +22,23 @@ struct Work {
     visit("batch", batch, "sequences of an inner step", required(at_least(0)));
     visit("tokens", tokens, "tokens of these steps", required(at_least(0)));
     visit("missing_steps", missing_steps,
-          "planned steps that the site left out because it was asked to stop", at_least(0));
+          "planned steps that are not among them, as the site was asked to stop, or began anew in "
+          "mid-round",
+          at_least(0));
+    visit("rates", rates, "sum of the learning rates of these steps; null: unknown", at_least(0));
   }
   bool operator==(const Work&) const = default;
+
+  // Counts one more step.
+  void add_step(int64_t step_tokens, double learning_rate) {
+    // A sum that lacks a step, as that of an older checkpoint, stays unknown.
+    if (steps == 0) rates = 0;
+    if (rates) *rates += learning_rate;
+    ++steps;
+    tokens += step_tokens;
+  }
+  // Returns what is left when its steps are dropped: they are missing.
+  Work without_steps() const { return {.missing_steps = missing_steps + steps}; }
 };
 
 }  // namespace farstep::outer_optimizer

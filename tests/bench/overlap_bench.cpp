@@ -127,7 +127,7 @@ Round run_round(const Options& options, const RoundStart& start, LowCommunicatio
     theta.step(static_cast<int>(start.view.self));
     clock.sleep_until(until);
     ++so_far.steps;
-    count(strategy.after_step(so_far, {}));
+    count(strategy.after_step(1, so_far, {}));
   }
   count(strategy.end(so_far, {}));
   round.seconds = clock.now_seconds() - began;

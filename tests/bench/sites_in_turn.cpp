@@ -172,7 +172,7 @@ class Site {
     keep(strategy_->begin(round_start(round), so_far(0), {}));
     for (int64_t step = 0; step < plan().local_steps; ++step) {
       take_step(round, step);
-      keep(strategy_->after_step(so_far(step + 1), {}));
+      keep(strategy_->after_step(learning_rate_, so_far(step + 1), {}));
     }
     keep(strategy_->end(so_far(plan().local_steps), {}));
     run_sequences_ += total_sequences(common_.plan);
@@ -188,8 +188,10 @@ class Site {
     const double progress =
         options.progress_from + (options.progress_to - options.progress_from) * done;
     const auto batch = loader_->next();
-    inner_->run(batch.view, plan().micro_batch,
-                rate_share(run().inner.rate, first_cycle(run().inner.rate, 1), progress));
+    const auto& rate = run().inner.rate;
+    const double share_of_peak = rate_share(rate, first_cycle(rate, 1), progress);
+    inner_->run(batch.view, plan().micro_batch, share_of_peak);
+    learning_rate_ = share_of_peak * rate.peak_learning_rate;
   }
 
   heterogeneity::RoundTiming so_far(int64_t steps) const {
@@ -281,6 +283,7 @@ class Site {
   outer_optimizer::DirectExchange exchange_;
   OneExchange exchanges_{exchange_};
   int64_t run_sequences_ = 0, site_sequences_ = 0;  // in the rounds done
+  double learning_rate_ = 0;                        // of the last step
   double averaging_weight_ = 0;
   std::string theta_hash_;
   std::vector<std::vector<float>> newest_;  // theta_global after the last rounds

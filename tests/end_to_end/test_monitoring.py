@@ -147,6 +147,7 @@ class Monitoring(ClusterTest):
             "interval": "1m",
             "input_series": [
                 alarm("site_gone", "0x4 1x1000"), alarm("slow_link", "0x4 2x1000"), alarm("loss_rises", "0x4 1x1000"),
+                alarm("bad_delta", "0x4 1x1000"),
                 {"series": 'up{job="farstep"}', "values": "1x4 0x1000"},
                 {"series": 'farstep_rounds_done{job="farstep"}', "values": "0+1x60 60x1000"},
                 {"series": 'farstep_site_ended{job="farstep",site="a"}', "values": "1x1000"},
@@ -159,6 +160,9 @@ class Monitoring(ClusterTest):
                       summary="2 links have less than half of their usual speed (farstep)"),
                 alert("FarstepLossRises", 4),
                 alert("FarstepLossRises", 5, {"kind": "loss_rises"}, summary="The loss of the run rises (farstep)"),
+                alert("FarstepBadDelta", 4),
+                alert("FarstepBadDelta", 5, {"kind": "bad_delta"},
+                      summary="The delta of 1 sites was left out (farstep)"),
                 alert("FarstepPageUnreachable", 9),
                 alert("FarstepPageUnreachable", 11, {}, summary="Nobody serves the figures of the run (farstep)"),
                 alert("FarstepNoProgress", 400),

@@ -85,6 +85,9 @@ std::optional<SyncRecord> OuterSite::exchange(std::span<const float> values,
                                               const outer_optimizer::Work& work) {
   const auto fragments = sync_->config().fragments;
   peers_->set_activity(rounds_done_ + 1, work.steps, "at the sync");
+  // The learning rates are the caller's own. By steps deltas can be compared as well.
+  auto counted = work;
+  counted.rates = static_cast<double>(work.steps);
   std::optional<SyncRecord> newest;
   for (int64_t fragment = 0; fragment < fragments; ++fragment) {
     const wan::SyncId id{.round = rounds_done_ + 1, .fragment = fragment};
@@ -95,7 +98,7 @@ std::optional<SyncRecord> OuterSite::exchange(std::span<const float> values,
       if (bad >= 0) sync_->refuse_delta(id, bad);
     };
     sync_->meet(peers_->view(), peers_->exchanges());
-    sync_->send(id, {.work = work, .fragments = fragments}, {.take_delta = take_delta});
+    sync_->send(id, {.work = counted, .fragments = fragments}, {.take_delta = take_delta});
     auto record = sync_->receive(id.round, stop_.get_token());
     if (!record) return std::nullopt;
     peers_->adopt(record->generation, record->members);

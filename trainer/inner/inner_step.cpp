@@ -181,6 +181,14 @@ int64_t InnerStep::warm_up() {
   return warm_up_steps_;
 }
 
+// A fresh state is zeros, for every optimizer.
+int64_t InnerStep::begin_anew() {
+  FARSTEP_CHECK(!is_under_way(), "a step is under way");
+  for (const auto& buffer : pull_state()) std::ranges::fill(buffer.bytes, std::byte{0});
+  push_state();
+  return warm_up();
+}
+
 std::optional<StepResult> InnerStep::finish() {
   if (!is_under_way()) return std::nullopt;
   const auto [settings, tokens, update, seconds, noise] = on_gpu_->finish();

@@ -75,6 +75,8 @@ class InnerStep {
   // Lets the learning rate of the next steps rise from near 0 to the schedule's, because they begin
   // with fresh moments in mid-run. Returns the number of these steps: 2 / (1 - beta2).
   int64_t warm_up();
+  // Replaces the moments by fresh ones, then warms up. No step may be under way.
+  int64_t begin_anew();
 
   // Counts `model` and the replicas.
   std::size_t num_devices() const { return devices_.size(); }

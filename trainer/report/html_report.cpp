@@ -1,6 +1,7 @@
 #include "trainer/report/html_report.h"
 
 #include "trainer/account/membership.h"
+#include "trainer/account/outliers.h"
 #include "trainer/report/page_style.h"
 #include "trainer/report/report_charts.h"
 #include "trainer/report/report_tables.h"
@@ -108,6 +109,9 @@ std::string html_report(const RunReport& report) {
   }
   if (const auto changes = sync_lines(report); !changes.empty()) {
     html += section("Changes of the sync", paragraphs(changes));
+  }
+  if (const auto outliers = outlier_lines(report); !outliers.empty()) {
+    html += section("Deltas out of proportion", paragraphs(outliers));
   }
   html += table_section(work_table(report)) + table_section(traffic_table(report));
   if (const auto links = link_table(report); !links.rows.empty()) html += table_section(links);

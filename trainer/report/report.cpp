@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "trainer/account/membership.h"
+#include "trainer/account/outliers.h"
 #include "trainer/account/run_follower.h"
 #include "trainer/base/error.h"
 #include "trainer/telemetry/recorder.h"
@@ -127,6 +128,8 @@ Json report_json(const RunReport& report) {
   const auto membership = membership_of(report);
   json["views"] = views_json(membership);
   json["presence"] = presence_json(membership);
+  json["outliers"] = Json::array();
+  for (auto outlier : outliers_of(report)) json["outliers"].push_back(to_json(outlier));
   return json;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trainer/account/membership.h"
+#include "trainer/account/outliers.h"
 
 namespace farstep {
 
@@ -125,7 +126,8 @@ std::string report_text(const RunReport& report) {
                             traffic_table(report), link_table(report)}) {
     if (!table.rows.empty()) text += "\n" + table_text(table, kReportColumns);
   }
-  text += membership_text(report) + plan_text(report);
+  text += membership_text(report) + plan_text(report) +
+          titled("Deltas out of proportion", outlier_lines(report));
   if (!report.notes.empty()) text += "\n";
   for (const auto& note : report.notes) text += wrapped("note: " + note, "");
   return text;

@@ -136,7 +136,9 @@ bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
                                 .step_seconds = plan.step_seconds,
                                 .idle_seconds = plan.idle_seconds});
   run.site.begin(site_work(run));
-  return record.add(run.strategy.begin(round_start(run), timing_of(run), stop));
+  const auto synced = run.strategy.begin(round_start(run), timing_of(run), stop);
+  if (synced.begins_anew) run.site.begin_anew();
+  return record.add(synced);
 }
 
 void reserve_windows(Run& run, const heterogeneity::RoundPlan& plan) {

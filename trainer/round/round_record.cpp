@@ -48,6 +48,13 @@ void RoundRecord::add(const SyncRecord& sync) {
                                  .exposed_wan_seconds = sync.exposed_wan_seconds,
                                  .bytes_sent = difference(sent_bytes, sent_bytes_)});
   sent_bytes_ = sent_bytes;
+  for (const auto& [site, is_left_out, reason] : sync.outliers) {
+    run_.recorder.record(OutlierEvent{.round = sync.id.round,
+                                      .fragment = sync.id.fragment,
+                                      .delta_of = site,
+                                      .is_left_out = is_left_out,
+                                      .reason = reason});
+  }
   if (!syncs_.empty() && syncs_.back().id.round == sync.id.round) syncs_.pop_back();
   syncs_.push_back(sync);
 }

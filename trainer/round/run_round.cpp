@@ -41,7 +41,9 @@ bool hands_in(const Run& run, const RoundStop& stop) {
 
 // Does the work that is due after a step. Returns false if a stop was requested before its end.
 bool after_step(Run& run, RoundRecord& record, const RoundStop& stop) {
-  const auto synced = run.strategy.after_step(timing_of(run), end_of_waits(run, stop));
+  const auto synced =
+      run.strategy.after_step(run.site.learning_rate(), timing_of(run), end_of_waits(run, stop));
+  if (synced.begins_anew) run.site.begin_anew();
   if (!record.add(synced)) return false;
   return !is_measured(run) || plan_rest_of_round(run, record, stop.asked);
 }
@@ -79,7 +81,9 @@ bool end_round(Run& run, RoundRecord& record, bool is_leaving, const std::stop_t
   const double waited_before = run.site.timer().waited_seconds();
   auto timing = timing_of(run);
   timing.is_leaving = is_leaving;
-  if (!record.add(run.strategy.end(timing, stop))) return false;
+  const auto synced = run.strategy.end(timing, stop);
+  if (synced.begins_anew) run.site.begin_anew();
+  if (!record.add(synced)) return false;
   const double waited_seconds = run.site.timer().waited_seconds() - waited_before;
   const double own_seconds = run.clock.now_seconds() - began - waited_seconds;
   // Before the next plan replaces the one that this round is recorded with.

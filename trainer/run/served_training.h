@@ -25,6 +25,7 @@ class ServedTraining : public InnerTraining {
                                const std::stop_token& stop) override;
   bool is_step_under_way() const override { return false; }
   std::optional<StepDone> finish() override { return std::nullopt; }
+  int64_t begin_anew() override { return inner_.begin_anew(); }
   LocalTheta& theta() override { return theta_; }
   std::span<float> gradients() override { return inner_.host_gradients(); }
 

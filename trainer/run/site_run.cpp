@@ -12,6 +12,7 @@
 #include "trainer/base/system/file.h"
 #include "trainer/base/system/log.h"
 #include "trainer/data/loader.h"
+#include "trainer/inner/make_optimizer.h"
 #include "trainer/launch/finished_run.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
@@ -170,8 +171,9 @@ std::unique_ptr<Strategy> SiteRun::make_strategy() {
   auto& parameters = model_.model->parameters();
   StartValues start{.theta = parameters.host_values().pull(), .tensors = {}};
   for (const auto& spec : parameters.layout()) start.tensors.push_back({spec.name, spec.offset});
-  return farstep::make_strategy(config_.strategy.kind, strategy_settings(config_), peers_->view(),
-                                std::move(start),
+  auto settings = strategy_settings(config_);
+  settings.step_bound = step_bound(config_.inner, parameters.layout());
+  return farstep::make_strategy(config_.strategy.kind, settings, peers_->view(), std::move(start),
                                 {.rendezvous = peers_->rendezvous(),
                                  .recorder = ground_->recorder,
                                  .clock = ground_->clock,

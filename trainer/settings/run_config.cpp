@@ -175,6 +175,26 @@ void check_servers(const RunConfig& run, const std::string& file) {
   }
 }
 
+// Membership knows names and contributions, but not what is in proportion.
+wan::DeltaJudge judge_by(outer_optimizer::OutlierRule rule) {
+  return
+      [rule](std::span<const std::string> sites, std::span<const wan::Contribution> contributions) {
+        std::vector<outer_optimizer::Work> works;
+        std::vector<std::optional<outer_optimizer::DeltaFigures>> figures;
+        for (const auto& contribution : contributions) {
+          works.push_back(contribution.work);
+          figures.push_back(contribution.figures);
+        }
+        const auto verdicts = judge(rule, works, figures);
+        std::vector<wan::Outlier> outliers;
+        for (std::size_t place = 0; place < sites.size(); ++place) {
+          const auto& [is_left_out, reason] = verdicts[place];
+          if (!reason.empty()) outliers.push_back({sites[place], is_left_out, reason});
+        }
+        return outliers;
+      };
+}
+
 }  // namespace
 
 StrategySettings strategy_settings(const RunConfig& run) {
@@ -250,6 +270,7 @@ wan::ServedRun served_run(const RunConfig& run, std::optional<int64_t> place) {
                         .min_sites = run.min_sites,
                         .max_sites = run.max_sites,
                         .takes_newcomers = !traits_of(run.strategy.kind).steps_together,
+                        .judge = judge_by(run.sync.outliers),
                         .place = place};
   for (const auto& site : run.sites) served.sites.push_back(site.name);
   return served;

@@ -54,6 +54,10 @@ class InnerTraining {
   // the results of steps are counted, saved or changed.
   virtual std::optional<StepDone> finish() = 0;
 
+  // Replaces the optimizer's moments by fresh ones, and lets the learning rate rise from near 0 in
+  // the next steps. Returns their number. No step may be under way.
+  virtual int64_t begin_anew() = 0;
+
   virtual LocalTheta& theta() = 0;
   // The memory in which step()'s `gradients` sums a step's gradient, flat, fp32.
   virtual std::span<float> gradients() = 0;

@@ -56,6 +56,7 @@ void SiteTrainer::step(SiteReduction* gradients, const std::stop_token& stop) {
                         .learning_rate_factor = work_.learning_rate_factor,
                         .measures_noise = steps_done_ % kStepsOfAMeasurement == 0};
   record(take(order, gradients, stop));
+  learning_rate_ = work_.rate.peak_learning_rate * order.rate_share * order.learning_rate_factor;
   ++steps_done_;
 }
 
@@ -76,6 +77,14 @@ std::optional<StepDone> SiteTrainer::take(StepOrder order, SiteReduction* gradie
 void SiteTrainer::finish() {
   // A GPU is a step ahead of its results.
   record(inner_.finish());
+}
+
+void SiteTrainer::begin_anew() {
+  finish();
+  spdlog::warn(
+      "this site begins anew from theta_global, with fresh moments: its learning rate rises for {} "
+      "steps",
+      inner_.begin_anew());
 }
 
 void SiteTrainer::record(const std::optional<StepDone>& done) {

@@ -47,9 +47,12 @@ class SiteTrainer {
   void step(SiteReduction* gradients, const std::stop_token& stop);
   // Waits for the step under way, if there is one, and records it.
   void finish();
+  // Lets the next step begin with fresh moments, after finish().
+  void begin_anew();
 
   int64_t steps_done() const { return steps_done_; }              // of the round
   int64_t micro_batch() const { return work_.plan.micro_batch; }  // of the next step
+  double learning_rate() const { return learning_rate_; }         // of the last step
   double loss_sum() const { return loss_sum_; }                   // of the recorded steps
   const heterogeneity::GradientNoise& noise() const {
     return noise_;
@@ -80,6 +83,7 @@ class SiteTrainer {
   SiteWork work_;
   int64_t most_micro_batch_ = std::numeric_limits<int64_t>::max();  // for which there is memory
   int64_t steps_done_ = 0;
+  double learning_rate_ = 0;
   double loss_sum_ = 0;
   heterogeneity::GradientNoise noise_;
 };

@@ -101,7 +101,8 @@ Synced DataParallel::begin(const RoundStart& start, const heterogeneity::RoundTi
   return {};
 }
 
-Synced DataParallel::after_step(const heterogeneity::RoundTiming& /*so_far*/,
+Synced DataParallel::after_step(double /*learning_rate*/,
+                                const heterogeneity::RoundTiming& /*so_far*/,
                                 const std::stop_token& /*stop*/) {
   FARSTEP_CHECK(start_, "no round has begun");
   ++progress_.syncs_done;

@@ -48,7 +48,8 @@ class DataParallel : public Strategy {
   Synced begin(const RoundStart& start, const heterogeneity::RoundTiming& so_far,
                const std::stop_token& stop) override;
   SiteReduction* gradients() override { return &sums_; }
-  Synced after_step(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) override;
+  Synced after_step(double learning_rate, const heterogeneity::RoundTiming& so_far,
+                    const std::stop_token& stop) override;
   Synced end(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) override;
   // Throws PeerError: a newcomer would lack the moments of the others.
   Synced attend(const RoundStart& start, const std::stop_token& stop) override;

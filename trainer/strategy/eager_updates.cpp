@@ -64,11 +64,10 @@ Synced EagerUpdates::begin(const RoundStart& start, const heterogeneity::RoundTi
   return {.applied = {}, .is_stopped = !start.is_measuring && !send_if_due(stop)};
 }
 
-Synced EagerUpdates::after_step(const heterogeneity::RoundTiming& /*so_far*/,
+Synced EagerUpdates::after_step(double learning_rate, const heterogeneity::RoundTiming& /*so_far*/,
                                 const std::stop_token& /*stop*/) {
   FARSTEP_CHECK(start_, "no round has begun");
-  ++progress_.work.steps;
-  progress_.work.tokens += start_->tokens_per_step;
+  progress_.work.add_step(start_->tokens_per_step, learning_rate);
   return {};
 }
 
@@ -80,7 +79,13 @@ Synced EagerUpdates::end(const heterogeneity::RoundTiming& so_far, const std::st
   if (progress_.sent_round < start_->round) {
     if (has_sent() && !receive(stop)) return synced;
     if (progress_.received) synced.applied.push_back(*progress_.received);
-    step(so_far);
+    synced.begins_anew =
+        progress_.received && leaves_out(progress_.received->outliers, start_->view.own_name());
+    if (synced.begins_anew) {
+      drop_round();
+    } else {
+      step(so_far);
+    }
   }
   // After the last round nothing is left to hide the last sync, so the site waits for it.
   if (start_->round == rounds_) {
@@ -170,6 +175,19 @@ void EagerUpdates::step(const heterogeneity::RoundTiming& so_far) {
   span.finish();
 }
 
+// Its steps began from the weights whose delta was out of proportion.
+void EagerUpdates::drop_round() {
+  auto span = recorder_.span(SpanCause::kOuter, start_->round);
+  sync_.apply(progress_.received->id, sync_.values(0));
+  begin_anew();
+  sync_.begin_anew();
+  theta().push(whole(), theta_global());
+  bring_nothing(start_->round);
+  sent_plan_ = start_->planned;
+  sync_.drop_spent_residuals();
+  span.finish();
+}
+
 // The round is done in either case: its mean is applied at the end of the next one.
 void EagerUpdates::hand_in(const std::stop_token& stop) {
   if (send_if_due(stop) && receive(stop)) return;
@@ -193,6 +211,7 @@ Synced EagerUpdates::attend(const RoundStart& start, const std::stop_token& stop
   start_ = start;
   sync_.meet(start.view, *start.exchanges);
   begin_anew();
+  sync_.begin_anew();
   progress_.coefficient = 1.0 / static_cast<double>(start.view.size());
   sent_plan_.clear();  // of the round before, which this site did not plan
   Synced synced;

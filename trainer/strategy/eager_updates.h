@@ -45,7 +45,8 @@ class EagerUpdates : public Strategy {
   // Sends the delta of the round before.
   Synced begin(const RoundStart& start, const heterogeneity::RoundTiming& so_far,
                const std::stop_token& stop) override;
-  Synced after_step(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) override;
+  Synced after_step(double learning_rate, const heterogeneity::RoundTiming& so_far,
+                    const std::stop_token& stop) override;
   // Applies the sync of the round before; at the end of the run's last round, that one's as well.
   // A site that is leaving also waits for this round's sync, while it has time: its delta is part
   // of the mean that the others apply a round later.
@@ -77,6 +78,9 @@ class EagerUpdates : public Strategy {
   bool receive(const std::stop_token& stop);
   // Ends the round: computes its delta, and takes the outer step by delta~.
   void step(const heterogeneity::RoundTiming& so_far);
+  // Ends the round without its steps, as the delta of the round before was left out: begins anew
+  // from theta_global.
+  void drop_round();
   // Waits until the others have this round's delta, or a stop is requested: then it is still to be
   // sent after a resume.
   void hand_in(const std::stop_token& stop);

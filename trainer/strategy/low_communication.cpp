@@ -22,7 +22,8 @@ std::vector<outer_optimizer::Work> redistributed(const std::vector<outer_optimiz
   for (int64_t to = 0; to < num_fragments; ++to) {
     const auto range =
         outer_optimizer::equal_part(size, static_cast<int>(to), static_cast<int>(num_fragments));
-    double steps = 0, tokens = 0;
+    double steps = 0, tokens = 0, missing = 0, rates = 0;
+    bool knows_rates = true;
     for (std::size_t from = 0; from < work.size(); ++from) {
       const auto other =
           outer_optimizer::equal_part(size, static_cast<int>(from), static_cast<int>(work.size()));
@@ -30,10 +31,15 @@ std::vector<outer_optimizer::Work> redistributed(const std::vector<outer_optimiz
           0, std::min(range.end, other.end) - std::max(range.begin, other.begin)));
       steps += common * static_cast<double>(work[from].steps);
       tokens += common * static_cast<double>(work[from].tokens);
+      missing += common * static_cast<double>(work[from].missing_steps);
+      if (common > 0 && work[from].steps > 0) knows_rates &= work[from].rates.has_value();
+      rates += common * work[from].rates.value_or(0);
     }
     const auto elements = static_cast<double>(std::max<int64_t>(1, range.size()));
-    result.push_back(
-        {.steps = std::llround(steps / elements), .tokens = std::llround(tokens / elements)});
+    result.push_back({.steps = std::llround(steps / elements),
+                      .tokens = std::llround(tokens / elements),
+                      .missing_steps = std::llround(missing / elements)});
+    if (knows_rates) result.back().rates = rates / elements;
   }
   return result;
 }
@@ -88,17 +94,25 @@ Synced LowCommunication::begin(const RoundStart& start, const heterogeneity::Rou
                 "no plan for place {}: there are {} plans", start.view.self, start.planned.size());
   start_ = start;
   sync_.meet(start.view, *start.exchanges);
+  if (!start.is_measuring && std::exchange(progress_.is_new, false)) count_missing_steps();
   return sync(so_far, false, stop);
 }
 
-Synced LowCommunication::after_step(const heterogeneity::RoundTiming& so_far,
+// The others' deltas also have their steps since they applied the fragment in the round before.
+void LowCommunication::count_missing_steps() {
+  const int64_t local_steps = start_->planned[start_->view.self].local_steps;
+  const auto schedule = schedule_of(local_steps);
+  for (int64_t fragment = 0; fragment < num_fragments(); ++fragment) {
+    progress_.work[static_cast<std::size_t>(fragment)].missing_steps =
+        local_steps - schedule.apply_step(fragment);
+  }
+}
+
+Synced LowCommunication::after_step(double learning_rate, const heterogeneity::RoundTiming& so_far,
                                     const std::stop_token& stop) {
   FARSTEP_CHECK(start_, "no round has begun");
   // Counted by fragment, since fragments are applied at different steps.
-  for (auto& work : progress_.work) {
-    ++work.steps;
-    work.tokens += start_->tokens_per_step;
-  }
+  for (auto& work : progress_.work) work.add_step(start_->tokens_per_step, learning_rate);
   return sync(so_far, false, stop);
 }
 
@@ -134,6 +148,10 @@ Synced LowCommunication::sync(const heterogeneity::RoundTiming& so_far, bool rou
     if (synced.is_stopped) return synced;
     adopt_global(progress_.received->id.fragment);
     synced.applied.push_back(*std::exchange(progress_.received, std::nullopt));
+    if (leaves_out(synced.applied.back().outliers, start_->view.own_name())) {
+      begin_anew();
+      synced.begins_anew = true;
+    }
   }
   if (round_ends) {
     applied = 0;
@@ -165,7 +183,7 @@ void LowCommunication::send(const heterogeneity::RoundTiming& so_far) {
     if (so_far.is_leaving) {
       const int64_t planned = start_->planned[start_->view.self].local_steps;
       const int64_t due = schedule_of(planned).send_step(id.fragment);
-      contribution.work.missing_steps = std::max<int64_t>(0, due - so_far.steps);
+      contribution.work.missing_steps += std::max<int64_t>(0, due - so_far.steps);
     }
     if (is_delayed) {  // the worker reads it while training changes theta_local
       theta().start_pull(range);
@@ -211,6 +229,7 @@ Synced LowCommunication::attend(const RoundStart& start, const std::stop_token& 
   progress_.received.reset();
   start_ = start;
   sync_.meet(start.view, *start.exchanges);
+  sync_.begin_anew();
   Synced synced;
   try {
     synced = attend_syncs(stop);
@@ -220,6 +239,7 @@ Synced LowCommunication::attend(const RoundStart& start, const std::stop_token& 
   }
   if (synced.is_stopped) return synced;
   progress_.fragments_applied = 0;
+  progress_.is_new = true;
   sync_.drop_spent_residuals();
   start_.reset();
   return synced;
@@ -269,6 +289,15 @@ void LowCommunication::adopt_global(int64_t fragment) {
   progress_.work[static_cast<std::size_t>(fragment)] = {};
   ++progress_.fragments_applied;
   span.finish();
+}
+
+// The fault that spoiled one fragment may have reached the others through the model's steps.
+void LowCommunication::begin_anew() {
+  const outer_optimizer::Range all{0, std::ssize(theta_global())};
+  theta().push(all, theta_global());
+  for (auto& work : progress_.work) work = work.without_steps();
+  progress_.is_mixed = false;
+  sync_.begin_anew();
 }
 
 bool LowCommunication::is_before_syncs() const {

@@ -30,7 +30,8 @@ class LowCommunication : public Strategy {
   const outer_optimizer::SyncConfig& sync_config() const override { return sync_.config(); }
   Synced begin(const RoundStart& start, const heterogeneity::RoundTiming& so_far,
                const std::stop_token& stop) override;
-  Synced after_step(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) override;
+  Synced after_step(double learning_rate, const heterogeneity::RoundTiming& so_far,
+                    const std::stop_token& stop) override;
   Synced end(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) override;
   Synced attend(const RoundStart& start, const std::stop_token& stop) override;
   void settle() override;
@@ -61,6 +62,10 @@ class LowCommunication : public Strategy {
   bool receive(const std::stop_token& stop);
   // Copies the fragment of theta_global that was received into theta_local.
   void adopt_global(int64_t fragment);
+  // Copies all of theta_global, and drops this site's steps.
+  void begin_anew();
+  // Counts the steps that the deltas of a newcomer lack, beside those of the others.
+  void count_missing_steps();
 
   const int64_t base_steps_;
   Recorder& recorder_;

@@ -44,6 +44,8 @@ class LocalTheta {
 struct Synced {
   std::vector<SyncRecord> applied;  // in the order of application
   bool is_stopped = false;          // a stop was requested before all due syncs had begun
+  // This site's delta was left out, and theta_local is theta_global now: its moments must be fresh.
+  bool begins_anew = false;
   // The time that the last step's own exchanges, of gradients and values, did not hide.
   double exposed_seconds = 0;
 };
@@ -103,8 +105,8 @@ class Strategy {
   // Returns the reduction that sums a step's gradients with other sites' during backward; null if
   // the strategy does not change gradients.
   virtual SiteReduction* gradients() { return nullptr; }
-  // after_step(): one more inner step is done.
-  virtual Synced after_step(const heterogeneity::RoundTiming& so_far,
+  // after_step(): one more inner step is done, with this learning rate.
+  virtual Synced after_step(double learning_rate, const heterogeneity::RoundTiming& so_far,
                             const std::stop_token& stop) = 0;
   // end(): the round's last step is done. Sends and applies all syncs that are left.
   virtual Synced end(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) = 0;

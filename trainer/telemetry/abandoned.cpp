@@ -30,6 +30,9 @@ struct ProgressOf {
   Progress operator()(const SyncEvent& sync) const {
     return {Reach::kSync, sync.round, sync.fragment};
   }
+  Progress operator()(const OutlierEvent& outlier) const {
+    return {Reach::kSync, outlier.round, outlier.fragment};
+  }
   Progress operator()(const SpanEvent& span) const { return {Reach::kWork, span.round}; }
   Progress operator()(const PlanEvent& plan) const { return {Reach::kWork, plan.round}; }
   Progress operator()(const ViewEvent& view) const { return {Reach::kWork, view.round}; }

@@ -303,6 +303,26 @@ struct ViewEvent {
   }
 };
 
+struct OutlierEvent {
+  static constexpr std::string_view kName = "outlier";
+  static constexpr std::string_view kDoc =
+      "a delta that is out of proportion, in a committed sync; every member records it";
+  int64_t round = 0, fragment = 0;
+  std::string delta_of;
+  bool is_left_out = false;
+  std::string reason;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "its round", required(at_least(0)));
+    visit("fragment", fragment, "its fragment", required(at_least(0)));
+    visit("delta_of", delta_of, "the site whose delta it is", kRequired);
+    visit("is_left_out", is_left_out, "whether the mean was made without it", kRequired);
+    visit("reason", reason, "what is out of proportion, as the end of a sentence on the delta",
+          kRequired);
+  }
+};
+
 struct EvaluationEvent {
   static constexpr std::string_view kName = "evaluation";
   static constexpr std::string_view kDoc = "a site's share of a validation of theta_global";
@@ -352,9 +372,9 @@ struct EndEvent {
   }
 };
 
-using Event =
-    std::variant<RunEvent, PlanEvent, StepEvent, SpanEvent, SyncEvent, RoundEvent, LinkEvent,
-                 SyncChangeEvent, ViewEvent, EvaluationEvent, CheckpointEvent, EndEvent>;
+using Event = std::variant<RunEvent, PlanEvent, StepEvent, SpanEvent, SyncEvent, RoundEvent,
+                           LinkEvent, SyncChangeEvent, ViewEvent, OutlierEvent, EvaluationEvent,
+                           CheckpointEvent, EndEvent>;
 
 // One line of the file: an event, its site, and the unix time at which it was written, after its
 // end.

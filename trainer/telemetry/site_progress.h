@@ -47,6 +47,7 @@ class SiteProgress {
   void take(const LinkEvent&) {}
   void take(const SyncChangeEvent&) {}
   void take(const ViewEvent&) {}
+  void take(const OutlierEvent&) {}
   void take(const EvaluationEvent&) {}
   void take(const CheckpointEvent&) {}
   void take(const EndEvent& end);

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 
+#include "trainer/account/outliers.h"
 #include "trainer/telemetry/figure_text.h"
 
 namespace farstep {
@@ -19,6 +21,7 @@ constexpr std::size_t kLeastSpeeds = 5;  // fewer say little about what a link u
 constexpr double kSlow = 0.5;            // links differ by a tenth or two from round to round
 constexpr std::size_t kSmoothed = 3;     // losses; single ones jump
 constexpr double kRisen = 1.05;
+constexpr int64_t kRoundsOfBadDelta = 10;
 
 // Returns how the other sites know that it is gone; nullopt if they do not.
 std::optional<std::string> loss_by_others(const RunReport& report, const std::string& name) {
@@ -99,10 +102,25 @@ void add_rising_loss(const RunReport& report, std::vector<Alarm>& alarms) {
                                 kSmoothed, loss_text(least))});
 }
 
+void add_bad_deltas(const RunReport& report, std::vector<Alarm>& alarms) {
+  std::map<std::string, OutlierEvent> newest;  // by the site whose they are
+  for (const auto& outlier : outliers_of(report)) {
+    const bool is_recent = outlier.round > report.rounds_done - kRoundsOfBadDelta;
+    if (outlier.is_left_out && is_recent) newest.insert_or_assign(outlier.delta_of, outlier);
+  }
+  for (const auto& [site, outlier] : newest) {
+    alarms.push_back({AlarmKind::kBadDelta, site,
+                      fmt::format("the delta of {} in round {} {}, and was left out: its memory or "
+                                  "devices may be at fault",
+                                  site, outlier.round, outlier.reason)});
+  }
+}
+
 }  // namespace
 
 std::span<const std::string_view> enum_names(AlarmKind) {
-  static constexpr std::array<std::string_view, 3> kNames{"site_gone", "slow_link", "loss_rises"};
+  static constexpr std::array<std::string_view, 4> kNames{"site_gone", "slow_link", "loss_rises",
+                                                          "bad_delta"};
   return kNames;
 }
 
@@ -127,6 +145,7 @@ std::vector<Alarm> alarms_of(const RunReport& report, double now) {
   if (!is_over(report)) {
     for (const auto& site : report.sites) add_slow_links(site, alarms);
   }
+  add_bad_deltas(report, alarms);
   add_rising_loss(report, alarms);
   return alarms;
 }

@@ -10,7 +10,7 @@
 
 namespace farstep {
 
-enum class AlarmKind { kSiteGone, kSlowLink, kLossRises };
+enum class AlarmKind { kSiteGone, kSlowLink, kLossRises, kBadDelta };
 std::span<const std::string_view> enum_names(AlarmKind);
 
 struct Alarm {
@@ -26,6 +26,7 @@ struct Alarm {
 //   - a site is gone: it failed, it lost the others, they lost it and it has not come back, or it
 //     trains and wrote nothing for a minute and ten of its steps;
 //   - a link is slow: less than half of what it usually was, in at least five rounds;
+//   - a delta is bad: one of a site was left out in the last ten rounds;
 //   - the loss rises: the mean of its last three values is 5 % above the least such mean before.
 // A run that is over has no slow links.
 std::vector<Alarm> alarms_of(const RunReport& report, double now);

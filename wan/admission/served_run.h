@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainer/config/json_fields.h"
+#include "wan/protocol/coordinator_messages.h"
 
 namespace farstep::wan {
 
@@ -15,6 +18,15 @@ inline constexpr int64_t kMostCoordinators = 16;  // of one run
 
 // Returns whether a site may have this name: it becomes a folder, and part of keys.
 bool is_site_name(std::string_view name);
+
+// Returns those of the members, with these contributions, whose deltas are out of proportion. It
+// depends on both alone: a coordinator that goes on with the journal asks again.
+using DeltaJudge = std::function<std::vector<Outlier>(std::span<const std::string> sites,
+                                                      std::span<const Contribution>)>;
+inline std::vector<Outlier> judge_nothing(std::span<const std::string> /*sites*/,
+                                          std::span<const Contribution> /*contributions*/) {
+  return {};
+}
 
 struct ServedRun {
   Json config;  // the run file, every default written out; sites get it as it is
@@ -27,6 +39,7 @@ struct ServedRun {
   std::optional<int64_t> max_sites = std::nullopt;
   // Whether a site may come to the run when it has begun, and take the others' state.
   bool takes_newcomers = true;
+  DeltaJudge judge = judge_nothing;
   // The site in the coordinator's process; nullopt: there is none.
   std::optional<std::string> host = std::nullopt;
   // Which of the run's coordinators serves it, from 0, if it has stand-bys; nullopt: it is alone.

@@ -2,7 +2,9 @@
 // and documentation. Values; thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -143,6 +145,28 @@ struct Newcomer {
   bool operator==(const Newcomer&) const = default;
 };
 
+// A member whose delta is out of proportion.
+struct Outlier {
+  std::string site;
+  bool is_left_out = false;
+  std::string reason;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "its name", kRequired);
+    visit("is_left_out", is_left_out, "whether the mean is made without its delta", kRequired);
+    visit("reason", reason, "what is out of proportion, as the end of a sentence on the delta",
+          kRequired);
+  }
+  bool operator==(const Outlier&) const = default;
+};
+
+// Returns whether the mean is made without the delta of `site`.
+inline bool leaves_out(std::span<const Outlier> outliers, std::string_view site) {
+  return std::ranges::any_of(
+      outliers, [&](const auto& outlier) { return outlier.is_left_out && outlier.site == site; });
+}
+
 struct Go {
   static constexpr std::string_view kType = "go";
   int64_t generation = 0;
@@ -151,6 +175,7 @@ struct Go {
   std::vector<Contribution> contributions;
   std::vector<std::string> sites = {};
   std::vector<Newcomer> newcomers = {};
+  std::vector<Outlier> outliers = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -163,6 +188,7 @@ struct Go {
           kRequired);
     visit("sites", sites, "names of the members, in the same order", kRequired);
     visit("newcomers", newcomers, "with a round's last fragment: who gets the state after it");
+    visit("outliers", outliers, "the members whose deltas are out of proportion, in that order");
   }
 };
 

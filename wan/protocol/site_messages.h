@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heterogeneity/knowledge/round_timing.h"
+#include "outer_optimizer/schedule/delta_figures.h"
 #include "outer_optimizer/schedule/holding.h"
 #include "outer_optimizer/schedule/work.h"
 #include "trainer/base/outcome.h"
@@ -218,6 +219,7 @@ struct Contribution {
   // Drawn for each delta, so that another process's in the site's place has another one.
   int64_t delta = 0;
   std::optional<outer_optimizer::Holding> holding = {};
+  std::optional<outer_optimizer::DeltaFigures> figures = {};
 
   // Whether the site has trained in the round, and goes on after it.
   bool goes_on() const { return work.steps > 0 && !timing.is_leaving; }
@@ -231,6 +233,7 @@ struct Contribution {
     visit("delta", delta, "the number of its delta; 0: it has none", in_range(0, kMostDelta));
     visit("holding", holding,
           "in a sync that the site has begun before: what it has of it; null: it has not");
+    visit("figures", figures, "of its delta; null: nobody is to judge it");
   }
   bool operator==(const Contribution&) const = default;
 };

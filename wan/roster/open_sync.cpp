@@ -30,12 +30,20 @@ std::string differing(const std::map<std::string, Message>& messages) {
 
 }  // namespace
 
-OpenSync::OpenSync(int64_t generation, const SyncId& id, std::vector<std::string> sites)
-    : generation_(generation), id_(id), sites_(std::move(sites)) {}
+OpenSync::OpenSync(int64_t generation, const SyncId& id, std::vector<std::string> sites,
+                   DeltaJudge judge)
+    : generation_(generation), id_(id), sites_(std::move(sites)), judge_(std::move(judge)) {}
 
 void OpenSync::arrive(const std::string& site, const ArriveMessage& message) {
   // A repeated message does not replace the first: emplace keeps it.
-  arrivals_.emplace(site, message);
+  const bool is_new = arrivals_.emplace(site, message).second;
+  if (is_new && all_arrived()) outliers_ = judge_(sites_, contributions());
+}
+
+std::vector<Contribution> OpenSync::contributions() const {
+  std::vector<Contribution> contributions;
+  for (const auto& site : sites_) contributions.push_back(arrivals_.at(site).contribution);
+  return contributions;
 }
 
 void OpenSync::vote(const std::string& site, const VoteMessage& message) {
@@ -64,8 +72,9 @@ std::vector<std::string> OpenSync::donors() const {
   const auto contribution_of = [this](const std::string& site) -> const Contribution& {
     return arrivals_.at(site).contribution;
   };
-  std::ranges::copy_if(sites_, std::back_inserter(donors),
-                       [&](const auto& site) { return contribution_of(site).goes_on(); });
+  std::ranges::copy_if(sites_, std::back_inserter(donors), [&](const auto& site) {
+    return contribution_of(site).goes_on() && !leaves_out(outliers_, site);
+  });
   std::ranges::stable_sort(donors, std::ranges::greater(), [&](const auto& site) {
     return contribution_of(site).timing.uplink_bits_per_second;
   });
@@ -74,16 +83,13 @@ std::vector<std::string> OpenSync::donors() const {
 
 Go OpenSync::go() const {
   FARSTEP_CHECK(has_started_, "round {}, fragment {} has not started", id_.round, id_.fragment);
-  Go message{.generation = generation_,
-             .round = id_.round,
-             .fragment = id_.fragment,
-             .contributions = {},
-             .sites = sites_,
-             .newcomers = newcomers_};
-  for (const auto& site : sites_) {
-    message.contributions.push_back(arrivals_.at(site).contribution);
-  }
-  return message;
+  return {.generation = generation_,
+          .round = id_.round,
+          .fragment = id_.fragment,
+          .contributions = contributions(),
+          .sites = sites_,
+          .newcomers = newcomers_,
+          .outliers = outliers_};
 }
 
 }  // namespace farstep::wan

@@ -7,14 +7,17 @@
 #include <utility>
 #include <vector>
 
+#include "wan/admission/served_run.h"
 #include "wan/protocol/protocol.h"
 
 namespace farstep::wan {
 
 class OpenSync {
  public:
-  // A sync that needs every one of `sites`, the members of the generation.
-  OpenSync(int64_t generation, const SyncId& id, std::vector<std::string> sites);
+  // A sync that needs every one of `sites`, the members of the generation. `judge` looks at their
+  // contributions when all have arrived.
+  OpenSync(int64_t generation, const SyncId& id, std::vector<std::string> sites,
+           DeltaJudge judge = judge_nothing);
 
   int64_t generation() const { return generation_; }
   const SyncId& id() const { return id_; }
@@ -41,7 +44,7 @@ class OpenSync {
   bool has_started() const { return has_started_; }
   const std::vector<Newcomer>& newcomers() const { return newcomers_; }
   // Returns the members that can hand over the state after the sync, the fastest uplink first. All
-  // must have arrived.
+  // must have arrived. A machine whose delta is left out is not trusted with it.
   std::vector<std::string> donors() const;
   // Returns the hash of the votes, which must be equal.
   const std::string& voted_hash() const { return votes_.begin()->second.theta_hash; }
@@ -50,11 +53,15 @@ class OpenSync {
   Go go() const;
 
  private:
+  std::vector<Contribution> contributions() const;  // of all members
+
   int64_t generation_;
   SyncId id_;
   std::vector<std::string> sites_;
   std::map<std::string, ArriveMessage> arrivals_;  // by site
   std::map<std::string, VoteMessage> votes_;       // by site
+  DeltaJudge judge_;
+  std::vector<Outlier> outliers_;
   std::vector<Newcomer> newcomers_;
   bool has_started_ = false;
 };

@@ -229,7 +229,7 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
 }
 
 void Roster::open_sync(const SyncId& id) {
-  sync_.emplace(progress_.generation, id, progress_.members);
+  sync_.emplace(progress_.generation, id, progress_.members, run_.judge);
 }
 
 Welcome Roster::welcome(const Seat& seat) const {

@@ -145,6 +145,24 @@ TEST_CASE("a step with fresh moments in mid-run is as small as its place in the 
   for (const double part : {0.25, 0.5, 0.75, 1.0, 1.0}) CHECK(rate_of_step() == part * rate);
 }
 
+TEST_CASE("a step that begins anew goes on as a fresh one with the same values") {
+  for (const auto optimizer : {InnerOptimizer::kAdamW, InnerOptimizer::kMuon}) {
+    auto config = inner_config();
+    config.optimizer = optimizer;
+    auto used = small_model(ComputeType::kFP32), fresh = small_model(ComputeType::kFP32);
+    InnerStep step(used, config), first(fresh, config);
+    for (int i = 0; i < 5; ++i) step.run(some_batch(2, 8, i), 2, 0.5);
+    const int64_t steps = step.begin_anew();
+    fresh.parameters().values().copy_(used.parameters().values());
+    CHECK(first.warm_up() == steps);
+    for (int i = 5; i < 9; ++i) {
+      step.run(some_batch(2, 8, i), 2, 0.5);
+      first.run(some_batch(2, 8, i), 2, 0.5);
+    }
+    CHECK(at::equal(used.parameters().values(), fresh.parameters().values()));
+  }
+}
+
 TEST_CASE("training lowers the loss in fp32 and in bf16") {
   for (const auto compute : {ComputeType::kFP32, ComputeType::kBF16}) {
     auto model = small_model(compute);

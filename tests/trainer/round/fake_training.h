@@ -108,6 +108,10 @@ class FakeTraining : public InnerTraining {
   }
   bool is_step_under_way() const override { return under_way_.has_value(); }
   std::optional<StepDone> finish() override { return std::exchange(under_way_, std::nullopt); }
+  int64_t begin_anew() override {
+    ++times_anew;
+    return 0;
+  }
   LocalTheta& theta() override { return theta_; }
   std::span<float> gradients() override {
     gradient_.resize(values.size());
@@ -129,6 +133,7 @@ class FakeTraining : public InnerTraining {
   std::function<heterogeneity::GradientNoise(const StepOrder&)>
       noise_of;  // unless empty, of a measured step
   std::vector<TrainedStep> steps;
+  int64_t times_anew = 0;               // that it began anew
   std::unique_ptr<BatchSource> source;  // unless null, of the batches
   double batch_seconds = 0;             // that one of another site is waited for
 

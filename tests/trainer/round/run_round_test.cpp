@@ -195,5 +195,32 @@ TEST_CASE("checkpoints and validation come between the rounds where the run says
   }
 }
 
+TEST_CASE("a site whose delta is left out begins anew, and all members record it") {
+  for (const int64_t fragments : {1, 3}) {
+    auto run = round_run(3);
+    run.sync.fragments = fragments;
+    FakeSites sites(run, {1, 1, 1});
+    sites.meeting.judge_by(served_run(run).judge);
+    auto& broken = sites[1].training;
+    broken.before_step = [&](const StepOrder& order) {
+      if (order.round == 2 && order.step == 1) broken.values[2] = 1e6F;
+    };
+    CHECK(sites.run() == std::vector<bool>(3, true));
+    for (std::size_t site = 0; site < 3; ++site) {
+      CHECK(sites[site].training.times_anew == (site == 1 ? 1 : 0));
+      const auto outliers = sites[site].events<OutlierEvent>();
+      REQUIRE(outliers.size() == 1);
+      CHECK(outliers[0].round == 2);
+      CHECK(outliers[0].fragment == 0);
+      CHECK(outliers[0].delta_of == "s1");
+      CHECK(outliers[0].is_left_out);
+      const auto rounds = sites[site].events<RoundEvent>();
+      REQUIRE(rounds.size() == 3);
+      CHECK(rounds[2].theta_hash == sites[0].events<RoundEvent>()[2].theta_hash);
+      CHECK(std::abs(sites[site].strategy->theta_global()[2]) < 10);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace farstep

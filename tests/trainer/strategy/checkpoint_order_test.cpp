@@ -75,7 +75,7 @@ struct LonelySite {
                     .exchanges = &exchanges,
                     .theta = &local},
                    {}, {});
-    strategy.after_step(done, {});
+    strategy.after_step(1, done, {});
     return strategy.end(done, {});
   }
 

@@ -194,7 +194,7 @@ TEST_CASE("the next round is among the members of its own view") {
                    {}, {});
     wander(theta, 0);
     const heterogeneity::RoundTiming done{.steps = 1, .batch = 1, .micro_batch = 1};
-    strategy.after_step(done, {});
+    strategy.after_step(1, done, {});
     CHECK(strategy.end(done, {}).applied.size() == 1);
   };
   ScriptedExchange of_three, of_two;

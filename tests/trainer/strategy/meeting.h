@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "wan/admission/served_run.h"
 #include "wan/protocol/rendezvous.h"
 
 namespace farstep {
@@ -35,6 +36,9 @@ class Meeting {
 
   // From here on the others go on in a new generation when a site is lost.
   void let_others_go_on() { others_go_on_ = true; }
+
+  // From here on deltas are judged as the coordinator does it.
+  void judge_by(wan::DeltaJudge judge) { judge_ = std::move(judge); }
 
   // Asks `donor` for the state after `round`, for a site that lose() has announced.
   void ask(int donor, int site, int64_t round) {
@@ -150,6 +154,7 @@ class Meeting {
         go.sites.push_back(names_[index(member)]);
       }
       go.newcomers = newcomers_of(generation, sync);
+      go.outliers = judge_(go.sites, go.contributions);
       return go;
     }
   }
@@ -236,6 +241,7 @@ class Meeting {
   }
 
   const std::vector<std::string> names_;
+  wan::DeltaJudge judge_ = wan::judge_nothing;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::atomic<bool> others_go_on_ = false;

@@ -23,6 +23,7 @@ template <typename Sync>
 class BasicReplica {
  public:
   static constexpr int64_t kTokensPerStep = 10;
+  static constexpr double kLearningRate = 1;
   using Step = std::function<void(std::vector<float>&)>;
 
   // Starts from theta = `start`; records its events in `folder`. `present` of the run's sites
@@ -40,6 +41,10 @@ class BasicReplica {
 
   // A round begins after `steps_done` of its steps, of which the site plans to do `local_steps`.
   Synced begin(int64_t round, int64_t local_steps, const std::stop_token& stop = {}) {
+    plan(round, local_steps);
+    return again(stop);
+  }
+  void plan(int64_t round, int64_t local_steps) {
     start_ = {.round = round,
               .view = view_,
               .planned = {},
@@ -54,14 +59,18 @@ class BasicReplica {
                                 .most_steps = 1000,
                                 .ends_by_steps = false});
     }
-    return again(stop);
   }
   // What is due is done again, after a failure.
   Synced again(const std::stop_token& stop = {}) { return strategy.begin(start_, so_far(), stop); }
   Synced step(const Step& step, const std::stop_token& stop = {}) {
     step(theta);
     ++steps_done;
-    return strategy.after_step(so_far(), stop);
+    return strategy.after_step(kLearningRate, so_far(), stop);
+  }
+  // Takes part in a round without steps.
+  Synced attend(int64_t round, int64_t local_steps) {
+    plan(round, local_steps);
+    return strategy.attend(start_, {});
   }
   Synced end(const std::stop_token& stop = {}) { return strategy.end(so_far(), stop); }
 

@@ -146,4 +146,32 @@ TEST_CASE("the loss rises if the mean of three is 5 % above the least before") {
   CHECK(alarms_after({6, 5, 4, 4, 4, 4, 4, 5, 4, 4, 4}).empty());
 }
 
+TEST_CASE("a delta that was left out is an alarm for ten rounds, of its newest round") {
+  auto sites = under_way(1);
+  const double time = sites[0].back().time;
+  const auto alarms = [&](int64_t round, bool is_left_out) {
+    auto records = sites;
+    for (auto& site : records) {
+      for (const int64_t of : {round - 1, round}) {
+        site.push_back({time, site.front().site,
+                        OutlierEvent{.round = of,
+                                     .fragment = 0,
+                                     .delta_of = "node2",
+                                     .is_left_out = is_left_out,
+                                     .reason = "has a value of 1e+30"}});
+      }
+    }
+    return alarms_of(report_of(records), time);
+  };
+  const int64_t done = report_of(sites).rounds_done;
+  const auto found = alarms(done, true);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].kind == AlarmKind::kBadDelta);
+  CHECK(found[0].subject == "node2");
+  CHECK_THAT(found[0].text, Catch::Matchers::StartsWith(fmt::format(
+                                "the delta of node2 in round {} has a value of 1e+30", done)));
+  CHECK(alarms(done, false).empty());
+  CHECK(alarms(done - 10, true).empty());
+}
+
 }  // namespace farstep

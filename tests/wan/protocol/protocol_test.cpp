@@ -38,12 +38,19 @@ TEST_CASE("messages of a site come back as they were sent") {
       FetchMessage{"10.0.0.1", 4000, kSomeToken},
       HeartbeatMessage{1.5, 2, 3, "training", 4, 5},
       ArriveMessage{1, 2, 3, {{100, 4, 409600}, {120, 4, 2, 0.1, 0.3}}, "0123456789abcdef"},
+      ArriveMessage{
+          1,
+          2,
+          3,
+          {.work = {.steps = 5, .batch = 1, .tokens = 9, .missing_steps = 2, .rates = 0.5},
+           .figures = outer_optimizer::DeltaFigures{1.5, 0.5, 0.1, -3.5, 0.25, 8}},
+          "0123456789abcdef"},
       VoteMessage{1, 2, 3, "0123456789abcdef"},
       MetricsMessage{3, 2.5, 4096, 1.5, 0.25},
       RecordsMessage{4096, "{\"event\":\"step\"}\n"},
       LeaveMessage{Outcome::kInterrupted, "Ctrl-C"},
   };
-  CHECK(messages.size() == std::variant_size_v<SiteMessage>);
+  CHECK(messages.size() == std::variant_size_v<SiteMessage> + 1);  // a delta with figures, too
   for (const auto& message : messages) {
     const auto frame = encode(message);
     const auto back = decode_site_message(frame);
@@ -75,7 +82,8 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
          3,
          {{{1, 2, 3}, {4, 5, 6, 0.5}}, {{7, 8, 9}, {}, 2}},
          {"a", "b"},
-         {{"c", {"10.0.0.1", 4000, kSomeToken}, "a"}}},
+         {{"c", {"10.0.0.1", 4000, kSomeToken}, "a"}},
+         {{"b", true, "has a value of 1e+30"}}},
       CommittedMessage{1, 2, 3},
       DonateMessage{4, {"c", {"10.0.0.1", 4000, kSomeToken}, "a"}, 12.5},
       UnwantedMessage{kSomeToken, 4},
@@ -127,13 +135,13 @@ TEST_CASE("what is no message of Farstep is bad data") {
       "[]",
       "null",
       "{}",
-      R"({"protocol": 17})",
+      R"({"protocol": 18})",
       R"({"type": "get", "key": "k"})",
       R"({"protocol": "7", "type": "get"})",
-      R"({"protocol": 17, "type": 7})",
-      R"({"protocol": 17, "type": "get", "key": "k")",
+      R"({"protocol": 18, "type": 7})",
+      R"({"protocol": 18, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 17, "type": "register", "facts": )" + std::string(80, '[') +
+      R"({"protocol": 18, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
@@ -155,13 +163,13 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   const std::vector<Row> table = {
       {R"({"protocol": 1, "type": "get", "key": "k"})", "of protocol 1"},
       {R"({"protocol": 1, "type": "something new"})", "of protocol 1"},
-      {R"({"protocol": 17, "type": "dance"})", "unknown type 'dance'"},
-      {R"({"protocol": 17, "type": "welcome"})", "unknown type 'welcome'"},
-      {R"({"protocol": 17, "type": "get"})", "message get: key: is missing"},
-      {R"({"protocol": 17, "type": "get", "key": 4})", "message get: key: is 4"},
-      {R"({"protocol": 17, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
-      {R"({"protocol": 17, "type": "leave", "outcome": "bored"})", "must be one of done"},
-      {R"({"protocol": 17, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
+      {R"({"protocol": 18, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 18, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 18, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 18, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 18, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 18, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 18, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
            "theta_hash": "a", "contribution": {"work": {"steps": -1, "batch": 1, "tokens": 1}}})",
        "contribution.work.steps: is -1"},
   };

@@ -79,5 +79,24 @@ TEST_CASE("an arrival that is repeated counts once") {
   CHECK_FALSE(sync.all_arrived());
 }
 
+TEST_CASE("all members' deltas are judged once, and one that is left out makes no donor") {
+  int times = 0;
+  const auto judge = [&](std::span<const std::string> sites,
+                         std::span<const Contribution> contributions) -> std::vector<Outlier> {
+    ++times;
+    REQUIRE(sites.size() == contributions.size());
+    return {{sites[0], false, "is odd"}, {sites[2], true, "is broken"}};
+  };
+  OpenSync sync(1, {1, 0}, {"a", "b", "c"}, judge);
+  for (const std::string site : {"b", "c", "a", "a", "c"}) {
+    sync.arrive(site, ArriveMessage{1, 1, 0, {{1, 1, 1}}, "aa"});
+  }
+  CHECK(times == 1);
+  CHECK(sync.donors() == std::vector<std::string>{"a", "b"});
+  sync.start({});
+  CHECK(sync.go().outliers ==
+        std::vector<Outlier>{{"a", false, "is odd"}, {"c", true, "is broken"}});
+}
+
 }  // namespace
 }  // namespace farstep::wan

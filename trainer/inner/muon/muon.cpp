@@ -28,6 +28,18 @@ std::vector<ParameterSpec> groups_of(std::span<const ParameterSpec> groups, bool
 
 }  // namespace
 
+double largest_update(std::span<const ParameterSpec> layout) {
+  double longest = 0;
+  for (const auto& matrix : groups_of(layout, true)) {
+    const int64_t rows = matrix.shape.front();
+    longest = std::max(longest, static_cast<double>(std::max(rows, matrix.size() / rows)));
+  }
+  // No value of a matrix exceeds its largest singular value, and the iteration leaves none above
+  // the maximum of its polynomial on [0, 1].
+  constexpr double kLargestSingularValue = 1.21;
+  return kLargestSingularValue * kScale * std::sqrt(longest);
+}
+
 Muon::Muon(const MuonConfig& config, const AdamWConfig& adamw, Parameters& parameters,
            std::span<const ParameterSpec> groups)
     : HostOptimizer(parameters),

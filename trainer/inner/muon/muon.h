@@ -22,6 +22,9 @@
 
 namespace farstep {
 
+// Returns the largest magnitude of a value of an update, for a learning rate of 1.
+double largest_update(std::span<const ParameterSpec> layout);
+
 class Muon : public HostOptimizer {
  public:
   // Updates `groups` of `parameters`, in the layout's order.

@@ -26,7 +26,8 @@ OuterSync::OuterSync(const StrategySettings& settings, const View& view, StartVa
              start.theta),
       view_(view),
       first_generation_(view.generation),
-      sync_(settings.sync) {
+      sync_(settings.sync),
+      watch_(settings.sync, settings.step_bound) {
   apply_config();
 }
 
@@ -75,6 +76,15 @@ void OuterSync::apply_config() {
   // The last fragment of equal_part is the largest.
   values_.resize(static_cast<std::size_t>(fragment_range(sync_.fragments - 1).size()));
   make_room_for_residuals();
+  watch_.retune(sync_, !residuals_.empty());
+}
+
+void OuterSync::begin_anew() {
+  if (!residuals_.empty()) {
+    residuals_.drop();
+    keep_residuals();
+  }
+  watch_.begin_anew();
 }
 
 void OuterSync::make_room_for_residuals() {
@@ -105,7 +115,8 @@ OuterSyncState OuterSync::state() const {
   return {.tuning = tuning_,
           .has_residuals = !residuals_.empty(),
           .members = view_.members,
-          .place = static_cast<int64_t>(view_.self)};
+          .place = static_cast<int64_t>(view_.self),
+          .past = watch_.state()};
 }
 
 // The state is of the view in which it was saved, even if it is another site's. meet() then moves
@@ -126,6 +137,7 @@ void OuterSync::restore(const OuterSyncState& state) {
     retune(sync, state.tuning->shares);
   }
   if (state.has_residuals) keep_residuals();
+  watch_.restore(state.past);
 }
 
 void OuterSync::require_fits(const outer_optimizer::SyncConfig& sync,
@@ -203,6 +215,7 @@ void OuterSync::refuse_delta(const wan::SyncId& id, int64_t index) const {
 void OuterSync::send(const wan::SyncId& id, const wan::Contribution& sent, Steps steps) {
   FARSTEP_CHECK(exchanges_, "no round has begun");
   FARSTEP_CHECK(!flight_, "a sync is under way");
+  watch_.require_sound();
   auto contribution = sent;
   contribution.delta = std::uniform_int_distribution(int64_t{1}, wan::kMostDelta)(delta_numbers_);
   flight_.emplace(Flight{.id = id, .give_up = {}, .arrival = {}, .outcome = {}});
@@ -251,6 +264,8 @@ std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_toke
   record.generation = outcome.go->generation;
   record.members = std::move(outcome.go->sites);
   record.newcomers = std::move(outcome.go->newcomers);
+  record.outliers = std::move(outcome.go->outliers);
+  log_outliers(record.id, sync_.fragments, record.outliers);
   record.averaging_weight = outcome.averaging_weight;
   record.theta_hash = outcome.theta_hash;
   record.wait_seconds = arrival.seconds;
@@ -270,127 +285,6 @@ bool OuterSync::try_give_up() {
   if (!flight->arrival.get().go) return true;
   flight_ = std::move(flight);
   return false;
-}
-
-// ---- on the worker ----
-
-// The sync follows DiLoCo (Douillard et al. 2023): delta, mean, Nesterov. Arrival and vote are
-// added, so that unequal theta_global is found at once instead of spoiling the mean.
-OuterSync::Arrival OuterSync::arrive(const wan::SyncId& id, const wan::Contribution& contribution,
-                                     const Steps& steps, std::stop_token give_up) {
-  const auto delta = values(id.fragment);
-  steps.take_delta(delta);
-  // From here on the sync may change what others still read.
-  outside_.wait_for_readers();
-  residuals_.add_to_delta(id.fragment, delta);
-  // The coordinator compares these hashes: sites that differ already must not average.
-  const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));
-  const double began = outside_.clock.now_seconds();
-  auto sent = contribution;
-  sent.holding = holding_;
-  if (sent.holding) sent.holding->received = received_.ranges();
-  auto go = outside_.rendezvous.arrive(id, sent, start_hash, std::move(give_up));
-  return {.go = std::move(go), .seconds = outside_.clock.now_seconds() - began};
-}
-
-OuterSync::Outcome OuterSync::finish(const wan::SyncId& id, std::optional<wan::Go> go,
-                                     const wan::Contribution& contribution, const Steps& steps,
-                                     const std::stop_token& give_up) {
-  const auto forget = [this] {
-    received_.forget();
-    holding_.reset();
-    // The next sync cuts the fragment anew among the members of the view.
-    if (!residuals_.empty()) keep_residuals();
-  };
-  try {
-    auto outcome = repeat(id, std::move(go), contribution, steps, give_up);
-    forget();
-    return outcome;
-  } catch (...) {
-    forget();
-    throw;
-  }
-}
-
-// No state has changed when an exchange fails, and theta_local still has the delta. So the members
-// that are left do the same sync again.
-OuterSync::Outcome OuterSync::repeat(const wan::SyncId& id, std::optional<wan::Go> go,
-                                     const wan::Contribution& contribution, const Steps& steps,
-                                     const std::stop_token& give_up) {
-  const double began = outside_.clock.now_seconds();
-  while (go) {
-    try {
-      auto outcome = exchange(id, *go, steps, give_up);
-      outcome.seconds = outside_.clock.now_seconds() - began;
-      return outcome;
-    } catch (const LeftBehindError&) {
-      throw;  // it joins again
-    } catch (const PeerError& error) {
-      // This site itself cannot take part, and the others go on without it.
-      if (error.site() == view_.own_name()) throw;
-      if (!outside_.rendezvous.is_renewed(go->generation, error.site(), give_up)) throw;
-    }
-    go = arrive(id, contribution, steps, give_up).go;
-  }
-  return {};
-}
-
-OuterSync::Outcome OuterSync::exchange(const wan::SyncId& id, const wan::Go& go, const Steps& steps,
-                                       const std::stop_token& give_up) {
-  // Before the exchange, so that a failure changes no state.
-  steps.check_plan(go);
-  if (go.generation != view_.generation) {
-    const auto self = std::ranges::find(go.sites, view_.own_name());
-    FARSTEP_CHECK(self != go.sites.end(), "{} is no member of generation {}", view_.own_name(),
-                  go.generation);
-    take_view({.generation = go.generation,
-               .members = go.sites,
-               .self = static_cast<std::size_t>(self - go.sites.begin())});
-  }
-  const auto range = fragment_range(id.fragment);
-  const auto mean = values(id.fragment);
-  std::vector<outer_optimizer::Work> works;
-  for (const auto& sent : go.contributions) works.push_back(sent.work);
-  const auto coefficients = averaging_coefficients(outer_config_.averaging, works);
-  average(id, go, coefficients, mean);
-  // With a round's last fragment the hash covers all of theta_global, so the vote proves that all
-  // of it is equal.
-  const int64_t from = id.fragment + 1 == sync_.fragments ? 0 : range.begin;
-  // Votes come before the outer step. A site whose vote fails has still its old theta_global and
-  // its delta, so the sync can be repeated.
-  auto theta_hash = checksum_text(outer_.checksum_after(from, range, mean, step_of(id.round)));
-  if (!outside_.rendezvous.vote(id, theta_hash, give_up)) return {};
-  residuals_.commit(id.fragment);
-  if (steps.applies_mean) apply(id, mean);
-  return {
-      .go = go, .averaging_weight = coefficients[view_.self], .theta_hash = std::move(theta_hash)};
-}
-
-// All members get the coordinator's same answer, so they compute the same partitions.
-void OuterSync::average(const wan::SyncId& id, const wan::Go& go,
-                        std::span<const double> coefficients, std::span<float> values) {
-  std::vector<outer_optimizer::Arrived> arrived;
-  std::vector<int64_t> deltas;  // that count
-  for (std::size_t place = 0; place < go.contributions.size(); ++place) {
-    const auto& sent = go.contributions[place];
-    const int64_t delta = coefficients[place] == 0 ? 0 : sent.delta;
-    if (delta != 0) deltas.push_back(delta);
-    arrived.push_back({.delta = delta, .holding = sent.holding ? &*sent.holding : nullptr});
-  }
-  auto parts = partitions(fragment_range(id.fragment), arrived);
-  const auto& own = parts[view_.self];
-  if (!residuals_.empty()) keep_residuals(id.fragment, own);
-  // Kept before it fails, as nobody can tell then what had come.
-  const bool is_kept = traits_of(sync_.exchange).keeps_received;
-  if (is_kept) holding_ = {.partition = own.ranges(), .received = {}, .deltas = std::move(deltas)};
-  exchanges_->among(view_).average({.generation = go.generation,
-                                    .round = id.round,
-                                    .fragment = id.fragment,
-                                    .coefficients = {coefficients.begin(), coefficients.end()},
-                                    .partitions = std::move(parts),
-                                    .codec = &codec_of(id.round),
-                                    .received = is_kept ? &received_ : nullptr},
-                                   values, residuals_.next(id.fragment));
 }
 
 }  // namespace farstep

@@ -34,6 +34,7 @@
 #include "trainer/base/clock.h"
 #include "trainer/base/view.h"
 #include "trainer/base/worker.h"
+#include "trainer/strategy/outer_sync/outlier_watch.h"
 #include "trainer/strategy/outer_sync/residuals.h"
 #include "trainer/strategy/outer_sync/strategy_ground.h"
 #include "trainer/strategy/outer_sync/sync_progress.h"
@@ -85,12 +86,14 @@ class OuterSync {
     // Whether the sync calls apply() when it is committed. Else the strategy calls it later.
     bool applies_mean = true;
   };
-  // Begins a sync and sends `contribution` with it. No other sync may be under way.
+  // Begins a sync and sends `contribution` with it. No other sync may be under way. Throws
+  // DivergenceError if this site's deltas were left out in three rounds in a row.
   void send(const wan::SyncId& id, const wan::Contribution& contribution, Steps steps);
   bool is_under_way() const { return flight_.has_value(); }
   // Waits in `round` for the sync under way. When it returns a record, the sync is committed at all
-  // sites. Returns nullopt if a stop was requested before all sites had begun the sync. Throws the
-  // sync's failure.
+  // sites. Returns nullopt if a stop was requested before all sites had begun the sync. Logs the
+  // deltas that are out of proportion. Throws the sync's failure; DivergenceError if more than half
+  // of the deltas would be left out, at all sites.
   std::optional<SyncRecord> receive(int64_t round, const std::stop_token& stop);
   // Gives up a sync that still waits for sites. Returns false if all sites have begun the sync:
   // receive() must be called then. Throws the failure of the wait.
@@ -101,6 +104,9 @@ class OuterSync {
   OuterSyncState state() const;
   void restore(const OuterSyncState& state);
   void add_residuals_to(NamedBuffers& buffers) { residuals_.add_to(buffers); }
+  // Lets the site begin anew, as after a delta that is out of proportion: its residuals become
+  // zeros, and its past deltas are forgotten.
+  void begin_anew();
   // Drops residuals that a lossless codec has brought to 0. Called between two rounds.
   void drop_spent_residuals();
 
@@ -152,6 +158,11 @@ class OuterSync {
                  const std::stop_token& give_up);
   Outcome exchange(const wan::SyncId& id, const wan::Go& go, const Steps& steps,
                    const std::stop_token& give_up);
+  // Returns the figures by which the coordinator judges a delta; nullopt if it is not to. Throws
+  // DivergenceError if a value of it is not finite.
+  std::optional<outer_optimizer::DeltaFigures> figures_of(const wan::SyncId& id,
+                                                          const outer_optimizer::Work& work,
+                                                          std::span<const float> delta) const;
   void average(const wan::SyncId& id, const wan::Go& go, std::span<const double> coefficients,
                std::span<float> values);
   void take_view(const View& view);
@@ -170,6 +181,7 @@ class OuterSync {
   std::unique_ptr<outer_optimizer::Codec> codec_, fine_codec_;
   // Belong to the worker while a sync is under way, like theta_global and momentum.
   Residuals residuals_;
+  OutlierWatch watch_;
   std::vector<float> values_;  // the delta, then the mean
   // Of the sync under way: what this site has of it, and what of that it tells the others when the
   // sync is repeated.

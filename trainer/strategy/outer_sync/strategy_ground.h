@@ -10,6 +10,7 @@
 #include "outer_optimizer/outer_config.h"
 #include "outer_optimizer/sync_config.h"
 #include "trainer/base/clock.h"
+#include "trainer/rate/step_bound.h"
 #include "trainer/telemetry/recorder.h"
 #include "wan/protocol/rendezvous.h"
 
@@ -27,6 +28,7 @@ struct StrategySettings {
   outer_optimizer::SyncConfig sync;
   int64_t base_steps = 1;    // steps of a round, the unit of sync.delay_steps
   int64_t bucket_bytes = 0;  // of a gradient that is summed during backward
+  StepBound step_bound = {};
 };
 
 // The values that a strategy starts from: theta_global, and its tensors in order and without gaps.

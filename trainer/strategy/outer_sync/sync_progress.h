@@ -10,6 +10,7 @@
 #include "outer_optimizer/sync_config.h"
 #include "trainer/base/error.h"
 #include "trainer/config/json_fields.h"
+#include "trainer/strategy/outer_sync/delta_history.h"
 #include "trainer/strategy/outer_sync/sync_record.h"
 #include "wan/protocol/protocol.h"
 
@@ -36,6 +37,7 @@ struct OuterSyncState {
   bool has_residuals = false;
   std::vector<std::string> members = {};
   int64_t place = 0;
+  std::vector<DeltaPast> past = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -44,6 +46,7 @@ struct OuterSyncState {
           kRequired);
     visit("members", members, "the sites by whose partitions they stand there; empty: the run's");
     visit("place", place, "of the site among these", at_least(0));
+    visit("past", past, "of its deltas, by fragment; empty: unknown");
   }
 };
 
@@ -54,6 +57,7 @@ struct SyncProgress {
   std::vector<outer_optimizer::Work> work =
       {};  // by fragment: in theta_local, not yet in theta_global
   bool is_mixed = false;
+  bool is_new = false;
   std::optional<wan::Contribution> sent = {};
   std::optional<SyncRecord> received = {};
   OuterSyncState sync = {};
@@ -66,6 +70,7 @@ struct SyncProgress {
           required(at_least(0)));
     visit("work", work, "what each fragment has to bring", kRequired);
     visit("is_mixed", is_mixed, "theta_local has had shares of its own mixed into it", kRequired);
+    visit("is_new", is_new, "the site has joined, and its first round has not begun");
     visit("sent", sent, "what went with a delta that was sent and does not count; null: none was",
           kRequired);
     visit("received", received, "a sync that counts and is not applied; null: there is none");

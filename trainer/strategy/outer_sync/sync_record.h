@@ -23,6 +23,7 @@ struct SyncRecord {
   // The parts of these times that training did not hide.
   double exposed_wait_seconds = 0, exposed_wan_seconds = 0;
   std::vector<wan::Contribution> contributions;  // of the members, in their order
+  std::vector<wan::Outlier> outliers = {};       // of these, whose deltas are out of proportion
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -38,6 +39,7 @@ struct SyncRecord {
     visit("exposed_wait_seconds", exposed_wait_seconds, "of it, not hidden by training", kRequired);
     visit("exposed_wan_seconds", exposed_wan_seconds, "of it, not hidden by training", kRequired);
     visit("contributions", contributions, "of the members", kRequired);
+    visit("outliers", outliers, "of these, whose deltas are out of proportion");
   }
 };
 

@@ -1,0 +1,77 @@
+#include "trainer/strategy/outer_sync/delta_history.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "outer_optimizer/schedule/outliers.h"
+
+namespace farstep {
+
+namespace {
+
+// Enough for a median that one odd round does not move, few enough to follow the training.
+constexpr std::size_t kPaces = 8;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace
+
+Extent extent_of(std::span<const float> values) {
+  // Several sums side by side, so that the compiler vectorises the loop.
+  constexpr std::size_t kLanes = 16;
+  std::array<double, kLanes> squares = {};
+  std::array<float, kLanes> largest = {};
+  const auto add = [&](std::size_t lane, float value) {
+    squares[lane] += static_cast<double>(value) * value;
+    largest[lane] = std::max(largest[lane], std::abs(value));
+  };
+  const std::size_t whole = values.size() / kLanes * kLanes;
+  for (std::size_t k = 0; k < whole; k += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) add(lane, values[k + lane]);
+  }
+  for (std::size_t k = whole; k < values.size(); ++k) add(k - whole, values[k]);
+  double sum = 0;
+  for (const double square : squares) sum += square;
+  return {.norm = std::sqrt(sum), .largest = *std::ranges::max_element(largest)};
+}
+
+void DeltaHistory::restart(int64_t fragments, bool is_known) {
+  DeltaPast past;
+  if (!is_known) past.largest.reset();
+  past_.assign(static_cast<std::size_t>(fragments), past);
+}
+
+outer_optimizer::DeltaFigures DeltaHistory::figures(int64_t fragment, std::span<const float> delta,
+                                                    const outer_optimizer::Work& work,
+                                                    double step_bound, bool has_residual) const {
+  const auto& past = past_.at(static_cast<std::size_t>(fragment));
+  const auto extent = extent_of(delta);
+  outer_optimizer::DeltaFigures figures{.norm = extent.norm, .largest = extent.largest};
+  if (work.rates && (past.largest || !has_residual)) {
+    figures.bound = step_bound == 0 ? 0 : step_bound + (has_residual ? *past.largest : 0);
+  }
+  figures.known_paces = std::ssize(past.paces);
+  if (past.paces.empty()) return figures;
+  figures.usual_pace = median(past.paces);
+  auto distances = past.paces;
+  for (auto& pace : distances) pace = std::abs(pace - figures.usual_pace);
+  figures.pace_spread = median(std::move(distances));
+  return figures;
+}
+
+void DeltaHistory::add(int64_t fragment, const outer_optimizer::DeltaFigures& figures,
+                       const outer_optimizer::Work& work) {
+  auto& past = past_.at(static_cast<std::size_t>(fragment));
+  past.largest = figures.largest;
+  const auto pace = outer_optimizer::pace_of(figures.norm, work);
+  if (!pace) return;
+  past.paces.push_back(*pace);
+  if (past.paces.size() > kPaces) past.paces.erase(past.paces.begin());
+}
+
+}  // namespace farstep
