@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -43,6 +44,12 @@ void Codec::check_size(std::size_t bytes, std::size_t n) const {
   const auto expected = static_cast<std::size_t>(encoded_bytes(static_cast<int64_t>(n)));
   FARSTEP_CHECK(bytes == expected, "{} bytes for {} values in {}, which take {}", bytes, n, name(),
                 expected);
+}
+
+int64_t count_saturated(const Codec& codec, std::span<const float> values) {
+  const float largest = codec.largest_value();
+  if (largest == std::numeric_limits<float>::max()) return 0;
+  return std::ranges::count_if(values, [&](float value) { return std::abs(value) > largest; });
 }
 
 int64_t piece_values(const Codec& codec) {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -27,6 +28,8 @@ class Codec {
   virtual int64_t block_values() const = 0;
   // Whether decoded values may differ from the encoded ones, so that error feedback is useful.
   virtual bool is_lossy() const = 0;
+  // Returns the largest magnitude that it can send. A larger finite value travels as that one.
+  virtual float largest_value() const { return std::numeric_limits<float>::max(); }
   // Returns the bytes of n encoded values.
   virtual int64_t encoded_bytes(int64_t n) const = 0;
   // Encodes all of `values` into `bytes`, which has encoded_bytes(values.size()) bytes.
@@ -41,6 +44,9 @@ class Codec {
   // Throws InternalError if `bytes` is not the encoded size of n values.
   void check_size(std::size_t bytes, std::size_t n) const;
 };
+
+// Returns how many of the values are larger than the codec can send.
+int64_t count_saturated(const Codec& codec, std::span<const float> values);
 
 // Returns the values of a piece of whole blocks that fits a core's cache when decoded.
 int64_t piece_values(const Codec& codec);

@@ -37,6 +37,11 @@ std::string_view FloatCodec<Format>::name() const {
 }
 
 template <typename Format>
+float FloatCodec<Format>::largest_value() const {
+  return Format::kLargest;
+}
+
+template <typename Format>
 void FloatCodec<Format>::encode(std::span<const float> values, std::span<std::byte> bytes) const {
   check_size(bytes.size(), values.size());
   run_vector_code<encode_values<Format>>(values.data(), bytes.data(), std::ssize(values));

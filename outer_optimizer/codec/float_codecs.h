@@ -17,6 +17,7 @@ class FloatCodec : public Codec {
   std::string_view name() const override;
   int64_t block_values() const override { return 1; }
   bool is_lossy() const override { return true; }
+  float largest_value() const override;
   int64_t encoded_bytes(int64_t n) const override { return 2 * n; }
   void encode(std::span<const float> values, std::span<std::byte> bytes) const override;
   void decode(std::span<const std::byte> bytes, std::span<float> values) const override;

@@ -5,19 +5,20 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace farstep::outer_optimizer {
 
 struct Fp16Format {
   static constexpr std::string_view kName = "fp16";
+  static constexpr float kLargest = 65504;
 
   // Returns the value's 16 bits.
   static uint16_t shorten(float value) {
-    constexpr auto kLargest = std::bit_cast<uint32_t>(65504.0F);
     const auto bits = std::bit_cast<uint32_t>(value);
     const uint32_t magnitude = bits & ~kSignBit;
-    const uint32_t finite = std::min(magnitude, kLargest);
+    const uint32_t finite = std::min(magnitude, std::bit_cast<uint32_t>(kLargest));
     const uint32_t exponent = finite < kLeastExponent ? kLeastExponent : finite & kExponentBits;
     // The sum with 2^13 times the value's power of two has the 11 remaining bits, rounded, as its
     // last ones.
@@ -49,6 +50,7 @@ struct Fp16Format {
 
 struct Bf16Format {
   static constexpr std::string_view kName = "bf16";
+  static constexpr float kLargest = std::numeric_limits<float>::max();  // within its error
 
   // Returns the value's 16 bits.
   static uint16_t shorten(float value) {

@@ -57,6 +57,12 @@ class DataParallel(ClusterTest):
                 for number, step in enumerate(wanted):
                     loss = sum(batch * done[name][number]["loss"] for name, batch in batches.items()) / 16
                     self.assertAlmostEqual(loss, step["loss"], delta=1e-5)
+                    norms = [done[name][number]["gradient_norm"] for name in batches]
+                    if kind == "master":  # the others never have the sum
+                        self.assertEqual(norms[1:], [None, None])
+                        norms = norms[:1]
+                    for norm in norms:
+                        self.assertAlmostEqual(norm, step["gradient_norm"], delta=1e-3 * step["gradient_norm"])
                 before, after = validation_losses(cluster)[0], validation_losses(cluster)[rounds]
                 self.assertLess(after, before - 0.1)
                 self.assertAlmostEqual(after, validation_losses(whole)[rounds], delta=1e-4)

@@ -46,6 +46,11 @@ def places_of(process: int, pattern: bytes) -> list[int]:
     return places
 
 
+def is_stopped(process: int) -> bool:
+    """Whether the process stands still: a busy machine lets it run on for a while."""
+    return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] == "T"
+
+
 class Outliers(ClusterTest):
     """One site's fault is left out, whatever it is, and the run goes on."""
 
@@ -62,6 +67,7 @@ class Outliers(ClusterTest):
             rounds = len(by_event(cluster, site, "round"))
             self.wait_for_step(cluster, rounds + 1, 2, site)
             process.send_signal(signal.SIGSTOP)
+            wait_until(lambda: is_stopped(process.pid), PATIENCE_SECONDS, "the process to stand still")
             last = by_event(cluster, site, "step")[-1]
             newest = folder / f"round-{rounds:05d}"
             if last["round"] == rounds + 1 and last["step"] < 15 and newest.exists():

@@ -46,7 +46,8 @@ void RoundRecord::add(const SyncRecord& sync) {
                                  .wan_seconds = sync.wan_seconds,
                                  .exposed_wait_seconds = sync.exposed_wait_seconds,
                                  .exposed_wan_seconds = sync.exposed_wan_seconds,
-                                 .bytes_sent = difference(sent_bytes, sent_bytes_)});
+                                 .bytes_sent = difference(sent_bytes, sent_bytes_),
+                                 .saturated = sync.saturated});
   sent_bytes_ = sent_bytes;
   for (const auto& [site, is_left_out, reason] : sync.outliers) {
     run_.recorder.record(OutlierEvent{.round = sync.id.round,

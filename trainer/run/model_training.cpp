@@ -105,6 +105,8 @@ StepDone ModelTraining::step_at_once(const BatchView& batch, const StepOrder& or
   event.seconds = clock_.now_seconds() - began - result.across_seconds;
   if (device_seconds.size() > 1) event.device_seconds = device_seconds;
   auto step = done(std::move(event), result);
+  // Without the sum a site knows the norm of its own gradient alone.
+  if (gradients && gradients->coefficient() == 0) step.event.gradient_norm.reset();
   if (result.held_seconds > 0 && !is_emulated()) {  // else the emulated length hides the wait
     step.event.seconds = std::max(0.0, step.event.seconds - result.held_seconds);
     step.held_seconds = result.held_seconds;

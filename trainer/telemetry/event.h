@@ -116,7 +116,8 @@ struct StepEvent {
     visit("loss", loss, "mean loss of its tokens, before the update; null in a simulation",
           kRequired);
     visit("gradient_norm", gradient_norm,
-          "global norm of the gradient, before clipping; null in a simulation",
+          "global norm of the gradient, before clipping; null in a simulation, and with "
+          "data_parallel_master at the other sites, which do not get the gradient",
           required(at_least(0)));
     visit("learning_rate", learning_rate, "learning rate that it used; null in a simulation",
           required(at_least(0)));
@@ -149,7 +150,7 @@ struct SyncEvent {
   int64_t round = 0, fragment = 0;
   double wait_seconds = 0, wan_seconds = 0;
   double exposed_wait_seconds = 0, exposed_wan_seconds = 0;
-  int64_t bytes_sent = 0;
+  int64_t bytes_sent = 0, saturated = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -165,6 +166,10 @@ struct SyncEvent {
           required(at_least(0)));
     visit("bytes_sent", bytes_sent, "payload sent to peers, as Farstep counted it",
           required(at_least(0)));
+    visit("saturated", saturated,
+          "values of the site's delta that are larger than the codec can send, and travel as its "
+          "largest",
+          at_least(0));
   }
 };
 

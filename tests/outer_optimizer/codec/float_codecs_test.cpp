@@ -102,6 +102,14 @@ TEST_CASE("fp16 and bf16 saturate what is finite") {
           std::vector{largest, -largest});
 }
 
+TEST_CASE("values that a codec cannot send are counted") {
+  const std::vector<float> values{0, 65504, -65504, 65505, -1e30F, 1};
+  for (const auto& codec : every_codec()) {
+    CHECK(count_saturated(*codec, values) == (codec->name() == "fp16" ? 2 : 0));
+  }
+  CHECK(count_saturated(Fp16Codec(), {}) == 0);
+}
+
 TEST_CASE("fp16 and bf16 keep infinity and NaN") {
   FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const std::vector<float> infinite{Limits::infinity(), -Limits::infinity()};

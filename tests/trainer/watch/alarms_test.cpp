@@ -168,7 +168,7 @@ TEST_CASE("a delta that was left out is an alarm for ten rounds, of its newest r
   REQUIRE(found.size() == 1);
   CHECK(found[0].kind == AlarmKind::kBadDelta);
   CHECK(found[0].subject == "node2");
-  CHECK_THAT(found[0].text, Catch::Matchers::StartsWith(fmt::format(
+  CHECK_THAT(found[0].text, Catch::StartsWith(fmt::format(
                                 "the delta of node2 in round {} has a value of 1e+30", done)));
   CHECK(alarms(done, false).empty());
   CHECK(alarms(done - 10, true).empty());

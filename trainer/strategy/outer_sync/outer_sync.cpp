@@ -4,6 +4,8 @@
 // connections.
 #include "trainer/strategy/outer_sync/outer_sync.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -266,6 +268,14 @@ std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_toke
   record.newcomers = std::move(outcome.go->newcomers);
   record.outliers = std::move(outcome.go->outliers);
   log_outliers(record.id, sync_.fragments, record.outliers);
+  record.saturated = saturated_;
+  if (saturated_ > 0) {
+    const auto& codec = codec_of(record.id.round);
+    spdlog::warn(
+        "{}: {} values of this site's delta are above {}, and travel as that; "
+        "sync.codec.kind bf16 has room for them",
+        text_of(record.id, sync_.fragments), saturated_, codec.largest_value());
+  }
   record.averaging_weight = outcome.averaging_weight;
   record.theta_hash = outcome.theta_hash;
   record.wait_seconds = arrival.seconds;

@@ -92,8 +92,9 @@ class OuterSync {
   bool is_under_way() const { return flight_.has_value(); }
   // Waits in `round` for the sync under way. When it returns a record, the sync is committed at all
   // sites. Returns nullopt if a stop was requested before all sites had begun the sync. Logs the
-  // deltas that are out of proportion. Throws the sync's failure; DivergenceError if more than half
-  // of the deltas would be left out, at all sites.
+  // deltas that are out of proportion, and how many values were too large for the codec. Throws the
+  // sync's failure; DivergenceError if more than half of the deltas would be left out, at all
+  // sites.
   std::optional<SyncRecord> receive(int64_t round, const std::stop_token& stop);
   // Gives up a sync that still waits for sites. Returns false if all sites have begun the sync:
   // receive() must be called then. Throws the failure of the wait.
@@ -183,6 +184,7 @@ class OuterSync {
   Residuals residuals_;
   OutlierWatch watch_;
   std::vector<float> values_;  // the delta, then the mean
+  int64_t saturated_ = 0;      // values of the delta that the codec cannot send
   // Of the sync under way: what this site has of it, and what of that it tells the others when the
   // sync is repeated.
   outer_optimizer::ReceivedDeltas received_;

@@ -24,6 +24,7 @@ OuterSync::Arrival OuterSync::arrive(const wan::SyncId& id, const wan::Contribut
   // The coordinator compares these hashes: sites that differ already must not average.
   const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));
   const double began = outside_.clock.now_seconds();
+  saturated_ = count_saturated(codec_of(id.round), delta);
   auto sent = contribution;
   sent.figures = figures_of(id, sent.work, delta);
   sent.holding = holding_;

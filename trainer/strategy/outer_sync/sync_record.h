@@ -24,6 +24,7 @@ struct SyncRecord {
   double exposed_wait_seconds = 0, exposed_wan_seconds = 0;
   std::vector<wan::Contribution> contributions;  // of the members, in their order
   std::vector<wan::Outlier> outliers = {};       // of these, whose deltas are out of proportion
+  int64_t saturated = 0;  // values of this site's delta that the codec cannot send
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -40,6 +41,8 @@ struct SyncRecord {
     visit("exposed_wan_seconds", exposed_wan_seconds, "of it, not hidden by training", kRequired);
     visit("contributions", contributions, "of the members", kRequired);
     visit("outliers", outliers, "of these, whose deltas are out of proportion");
+    visit("saturated", saturated, "values of this site's delta that the codec cannot send",
+          at_least(0));
   }
 };
 
