@@ -1,10 +1,11 @@
 """Sites of two CPU slices that train as one."""
 
 import os
+import subprocess
 import unittest
 from unittest import mock
 
-from cluster import Cluster, ClusterTest, merge, validation_losses
+from cluster import FARSTEP, Cluster, ClusterTest, merge, validation_losses
 
 # Fragments that are merged in mid-round, so that a sync changes values between two steps.
 RUN = {"outer": {"rounds": 3}, "plan": {"base_steps": 6, "base_batch": 4, "micro_batch": 1},
@@ -57,6 +58,16 @@ class SeveralDevices(ClusterTest):
             process = self.start_site(cluster, "node1")
         self.assert_end(cluster, {"node1": process}, 2)
         self.assertIn("device cuda:7: this machine has 1 usable NVIDIA GPUs", cluster.log("node1"))
+
+    def test_a_waiting_thread_soon_sleeps(self):
+        """OpenMP itself tells how long its threads wait awake. What the user sets counts."""
+        ours = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+        for given, told in (({}, "GOMP_SPINCOUNT = '1000'"), ({"GOMP_SPINCOUNT": "7"}, "GOMP_SPINCOUNT = '7'"),
+                            ({"OMP_WAIT_POLICY": "passive"}, "GOMP_SPINCOUNT = '0'")):
+            done = subprocess.run([FARSTEP, "generate", "--help"], capture_output=True, text=True, timeout=60,
+                                  check=False, env=ours | given | {"OMP_DISPLAY_ENV": "verbose"})
+            self.assert_success(done)
+            self.assertIn(told, done.stderr, given)
 
 
 if __name__ == "__main__":
