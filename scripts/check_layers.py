@@ -48,8 +48,8 @@ MAY_INCLUDE = {
     "trainer/report": "base config telemetry account",
     "wan/link": "base config",
     "heterogeneity/knowledge": "base processor config",
-    "heterogeneity/policy": "base config knowledge",
-    "heterogeneity/plan": "base config schedule codec link outer_optimizer knowledge policy",
+    "heterogeneity/policy": "base config telemetry knowledge",
+    "heterogeneity/plan": "base config telemetry schedule codec link outer_optimizer knowledge policy",
     "heterogeneity/simulate": "base system config telemetry schedule codec link outer_optimizer knowledge policy "
     "plan",
     "wan/sockets": "base system",

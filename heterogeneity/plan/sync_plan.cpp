@@ -213,9 +213,13 @@ SyncPlan plan_sync(const SyncFacts& facts, double target_share) {
   return *best;
 }
 
+SyncPlan sync_by(const SyncFacts& facts, const outer_optimizer::SyncConfig& now) {
+  return sync_with(facts, now.codec, now.fragments, now.delay_steps);
+}
+
 std::optional<SyncPlan> better_sync(const SyncFacts& facts, double target_share,
                                     const outer_optimizer::SyncConfig& now) {
-  const auto current = sync_with(facts, now.codec, now.fragments, now.delay_steps);
+  const auto current = sync_by(facts, now);
   auto careful = facts;
   careful.uplink_bits_per_second *= kCarefulSpeed;
   const auto chosen = plan_sync(careful, target_share);

@@ -61,6 +61,9 @@ std::optional<int64_t> lanes_for(std::span<const SiteKnowledge> sites);
 std::optional<SyncPlan> better_sync(const SyncFacts& facts, double target_share,
                                     const outer_optimizer::SyncConfig& now);
 
+// Returns the figures of a sync by `now`, without a reason.
+SyncPlan sync_by(const SyncFacts& facts, const outer_optimizer::SyncConfig& now);
+
 // Returns `now` with the plan's codec, fragments and delay.
 outer_optimizer::SyncConfig changed_to(const outer_optimizer::SyncConfig& now,
                                        const SyncPlan& plan);

@@ -28,6 +28,7 @@ struct PlanOptions {
   bool scatter = false;
   std::optional<int64_t> example_bytes;
   std::optional<double> wan_target;
+  std::optional<int64_t> rounds, tokens;
   bool json = false;
 
   template <typename Visitor>
@@ -56,6 +57,8 @@ struct PlanOptions {
     visit("wan_target", wan_target,
           "also choose how to sync, so that at most this share of a round is exposed WAN time",
           in_range(1e-6, 1));
+    visit("rounds", rounds, "say how long so many rounds take; else what a day gives", at_least(1));
+    visit("tokens", tokens, "say how long so many tokens take", at_least(1));
     visit("json", json, "print one JSON object instead of a table");
   }
 };
@@ -99,6 +102,15 @@ std::vector<heterogeneity::SiteKnowledge> sites_of(const PlanOptions& options) {
   return sites;
 }
 
+// Returns the model of the profiles; nullopt if none has one.
+std::optional<heterogeneity::ProfiledModel> model_of(
+    std::span<const heterogeneity::SiteKnowledge> sites) {
+  for (const auto& site : sites) {
+    if (site.profile && site.profile->model) return site.profile->model;
+  }
+  return std::nullopt;
+}
+
 // The bytes of batches that the master, the first site, sends for each step.
 struct ScatteredBytes {
   std::string master;
@@ -109,7 +121,7 @@ struct ScatteredBytes {
 ScatteredBytes scattered_bytes(const PlanOptions& options,
                                std::span<const heterogeneity::SiteKnowledge> sites,
                                const heterogeneity::RoundPlan& plan) {
-  const auto& model = sites.front().profile->model;
+  const auto model = model_of(sites);
   auto example_bytes = options.example_bytes;
   if (!example_bytes && model) {
     example_bytes = static_cast<int64_t>(sizeof(int64_t)) * (model->sequence_length + 1);
@@ -127,7 +139,7 @@ ScatteredBytes scattered_bytes(const PlanOptions& options,
 // Plans the sync from the profiles' links. Throws ConfigError if the profiles lack figures.
 heterogeneity::SyncPlan choose_sync(std::span<const heterogeneity::SiteKnowledge> sites,
                                     const heterogeneity::PlanConfig& config, double target) {
-  const auto& model = sites.front().profile->model;
+  const auto model = model_of(sites);
   const auto facts = model ? sync_facts(sites, config, model->parameters) : std::nullopt;
   if (!facts) {
     throw ConfigError(
@@ -151,6 +163,7 @@ int plan_command(const Arguments& arguments) {
   config.critical_batch = options->critical_batch;
   config.equal_steps = traits_of(options->strategy).steps_together;
   if (config.equal_steps) check_steps_together(*options);
+  if (options->rounds && options->tokens) throw ConfigError("give either --rounds or --tokens");
   if (options->scatter && !traits_of(options->strategy).has_master) {
     throw ConfigError(fmt::format(
         "--scatter: with --strategy {} no master sends batches; take data_parallel_master, or "
@@ -163,8 +176,20 @@ int plan_command(const Arguments& arguments) {
   if (options->scatter) scattered = scattered_bytes(*options, sites, plan);
   std::optional<heterogeneity::SyncPlan> sync;
   if (options->wan_target) sync = choose_sync(sites, config, *options->wan_target);
+  heterogeneity::ForecastSettings settings{.plan = config,
+                                           .averaging = options->averaging,
+                                           .sync = {},
+                                           .parameters = {},
+                                           .sequence_length = {}};
+  if (sync) settings.sync = changed_to(settings.sync, *sync);
+  if (const auto model = model_of(sites)) {
+    settings.parameters = model->parameters;
+    settings.sequence_length = model->sequence_length;
+  }
+  const auto forecast = forecast_of(settings, sites, plan);
+  const heterogeneity::RunLength length{options->rounds, options->tokens};
   if (options->json) {
-    auto json = plan_json(config.policy, options->averaging, plan);
+    auto json = plan_json(forecast, length);
     if (sync) json["sync"] = sync_json(*sync);
     if (scattered) {
       json["scatter"] = {{"master", scattered->master}, {"bytes_a_step", scattered->bytes}};
@@ -173,7 +198,7 @@ int plan_command(const Arguments& arguments) {
     return 0;
   }
   // The names in a profile are another site's.
-  fmt::print("{}", safe_lines(plan_text(config.policy, options->averaging, plan)));
+  fmt::print("{}", safe_lines(plan_text(forecast, length)));
   if (sync) fmt::print("\nsync  {}\n", sync->reason);
   if (scattered) {
     fmt::print("\nscatter  {} sends the others {} bytes of batches for each step\n",

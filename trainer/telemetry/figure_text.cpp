@@ -57,6 +57,26 @@ std::string accuracy_text(std::optional<double> accuracy) {
   return accuracy ? fmt::format("{:.2f} %", 100 * *accuracy) : "-";
 }
 
+// The second unit stays while it is at least a percent or so of the whole.
+std::string duration_text(double seconds) {
+  if (seconds < 1e-4) return "0 s";  // what rounding leaves of a difference
+  if (seconds < 99.95) return fmt::format("{:.3g} s", seconds);
+  constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
+  const auto in_two = [&](double unit, const char* name, double part, const char* part_name) {
+    const double parts = std::round(seconds / part);
+    const double whole = std::floor(parts * part / unit);
+    const double rest = parts - whole * unit / part;
+    const auto first = fmt::format("{:.0f} {}", whole, name);
+    return rest > 0 ? fmt::format("{} {:.0f} {}", first, rest, part_name) : first;
+  };
+  // What rounds to the next unit belongs there: no "60 min".
+  if (seconds < 599.5) return in_two(kMinute, "min", 1, "s");
+  if (seconds < kHour - kMinute / 2) return fmt::format("{:.0f} min", seconds / kMinute);
+  if (seconds < 2 * kDay - kMinute / 2) return in_two(kHour, "h", kMinute, "min");
+  if (seconds < 100 * kDay - kHour / 2) return in_two(kDay, "days", kHour, "h");
+  return fmt::format("{:.0f} days", seconds / kDay);
+}
+
 std::string time_left_text(std::optional<double> seconds) {
   if (!seconds) return "";
   const auto whole = static_cast<int64_t>(std::lround(std::min(*seconds, 359'999.0)));

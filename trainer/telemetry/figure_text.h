@@ -28,6 +28,9 @@ std::string loss_text(std::optional<double> loss);
 // 0.9234 -> "92.34 %"; "-" if there is no accuracy.
 std::string accuracy_text(std::optional<double> accuracy);
 
+// A duration as people say it, in one or two units: "0.239 s", "34 min", "10 h 34 min", "3 days 4
+// h".
+std::string duration_text(double seconds);
 // "1:05" or "2:03:04"; empty if unknown.
 std::string time_left_text(std::optional<double> seconds);
 

@@ -8,10 +8,23 @@ using namespace farstep;
 using namespace farstep::heterogeneity;
 using Catch::Contains;
 
+namespace {
+
+ForecastSettings settings_of(Policy policy, outer_optimizer::AveragingRule averaging =
+                                                outer_optimizer::AveragingRule::kBatch) {
+  ForecastSettings settings;
+  settings.plan = plan_config(policy);
+  settings.averaging = averaging;
+  return settings;
+}
+
+}  // namespace
+
 TEST_CASE("the JSON of a plan has the members that scripts rely on") {
   const auto plan = make_plan(plan_config(Policy::kStepsByTflops), paper_sites());
-  const auto json =
-      plan_json(Policy::kStepsByTflops, outer_optimizer::AveragingRule::kTokens, plan);
+  const auto json = plan_json(
+      forecast_of(settings_of(Policy::kStepsByTflops, outer_optimizer::AveragingRule::kTokens),
+                  paper_sites(), plan));
   REQUIRE(json["policy"] == "steps_by_tflops");
   REQUIRE(json["sites"].size() == 4);
   double weights = 0;
@@ -33,17 +46,21 @@ TEST_CASE("the JSON of a plan has the members that scripts rely on") {
 
 TEST_CASE("seconds that are not known are null and a dash") {
   const auto plan = make_plan(plan_config(Policy::kUniform), std::vector{unknown_site("alone")});
-  const auto json = plan_json(Policy::kUniform, outer_optimizer::AveragingRule::kUniform, plan);
+  const auto forecast =
+      forecast_of(settings_of(Policy::kUniform), std::vector{unknown_site("alone")}, plan);
+  const auto json = plan_json(forecast);
   REQUIRE(json["sites"][0]["predicted_compute_seconds"].is_null());
   REQUIRE(json["sites"][0]["predicted_idle_seconds"].is_null());
   REQUIRE(json["predicted_total_idle_seconds"].is_null());
-  REQUIRE_THAT(plan_text(Policy::kUniform, outer_optimizer::AveragingRule::kUniform, plan),
-               Contains("not known"));
+  REQUIRE(json["tokens_per_second"].is_null());
+  REQUIRE(json["run"].is_null());
+  REQUIRE_THAT(plan_text(forecast), Contains("not known"));
+  REQUIRE(forecast_lines(forecast).empty());
 }
 
 TEST_CASE("the table has a line a site and a line that says why") {
   const auto plan = make_plan(plan_config(Policy::kHybrid), paper_sites());
-  const auto text = plan_text(Policy::kHybrid, outer_optimizer::AveragingRule::kBatch, plan);
+  const auto text = plan_text(forecast_of(settings_of(Policy::kHybrid), paper_sites(), plan));
   for (const auto& site : plan.sites) {
     REQUIRE_THAT(text,
                  Contains("\n" + site.site + "  ") && Contains(site.site + "  " + site.reason));
