@@ -17,47 +17,34 @@ while [ $# -gt 0 ]; do
   esac
 done
 cd "$(dirname "$0")/.."
+. scripts/bring_libraries.sh
 if [ -z "$build" ]; then
   build=build/release
   cmake --preset release >/dev/null
   cmake --build "$build" --target bundled
 fi
 
-# What the loader takes from outside of the C library, the C++ library and LibTorch.
+# What LibTorch does not bring.
 needed_libraries() {
-  local torch libraries name path
+  local torch libraries path
   torch=$(sed -n 's/^FARSTEP_LIBTORCH:PATH=//p' "$build/CMakeCache.txt")
-  libraries=$(for program in "$output"/bin/*; do
-    LD_LIBRARY_PATH="$torch/torch/lib:$torch/nvidia/cu13/lib" ldd "$program"
-  done)
-  if grep 'not found' <<<"$libraries" >&2; then return 1; fi
-  sed -n 's/^\t\(.*\) => \(.*\) (0x.*/\1 \2/p' <<<"$libraries" | sort -u | while read -r name path; do
-    case "$name" in
-      libc.so.* | libm.so.* | libdl.so.* | librt.so.* | libpthread.so.* | libresolv.so.* | libutil.so.*) ;;
-      libstdc++.so.* | libgcc_s.so.* | libgomp.so.* | libcudart.so.*) ;;
-      *) case "$(realpath "$path")" in "$(realpath "$torch")"/*) ;; *) echo "$path" ;; esac ;;
+  libraries=$(LD_LIBRARY_PATH="$torch/torch/lib:$torch/nvidia/cu13/lib" outside_libraries "$output"/bin/*)
+  while read -r path; do
+    case "$(realpath "$path")" in
+      "$(realpath "$torch")"/* | */libgomp.so.* | */libcudart.so.*) ;;
+      *) echo "$path" ;;
     esac
-  done
-}
-
-# Their licences, from the packages they came with.
-copy_licences() {
-  local path package
-  for path in "$@"; do
-    # By name, as packages may know /usr/lib as /lib.
-    package=$(dpkg-query -S "*/$(basename "$(realpath "$path")")" | head -n 1 | cut -d: -f1)
-    cp "/usr/share/doc/$package/copyright" "$output/licences/$package.txt"
-  done
+  done <<<"$libraries"
 }
 
 rm -rf "$output" "$output.tar.zst"
 cmake --install "$build" --prefix "$output" --component bundle --strip >/dev/null
-mkdir -p "$output/lib" "$output/licences"
+mkdir -p "$output/lib"
 mapfile -t libraries < <(needed_libraries)
 [ ${#libraries[@]} -gt 0 ] || exit 1
 cp --dereference "${libraries[@]}" "$output/lib"
 strip --strip-unneeded "$output"/lib/*
-copy_licences "${libraries[@]}"
+copy_licences "$output/licences" "${libraries[@]}"
 cat >"$output/farstep" <<'END'
 #!/bin/sh
 here=$(dirname "$(readlink -f "$0")")

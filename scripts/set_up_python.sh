@@ -1,5 +1,5 @@
-# The Python packages that tests compare with, for scripts/setup.sh to source after set_up_parts.sh:
-# an environment of their own in .deps/python.
+# Python packages, for scripts to source after set_up_parts.sh: those that tests compare with, in an
+# environment of their own in .deps/python, and those that make the wheel, in .deps/wheel_tools.
 
 # Prints the first Python of a version for which scripts/python_*.txt list wheels, if there is one.
 find_oracle_python() {
@@ -65,4 +65,17 @@ install_python_torch() {
   # The first import compiles what tests import each time.
   $folder/bin/python3 -c 'import torch, transformers; transformers.LlamaForCausalLM'
   cat "${lists[@]}" >$folder/.torch
+}
+
+# hatchling and auditwheel with what they need, for scripts/wheel.sh: for any Python from 3.11 on.
+install_wheel_tools() {
+  local folder=.deps/wheel_tools list=scripts/wheel_tools.txt
+  cmp -s $list $folder/.complete && return
+  say "fetching the Python packages that make a wheel, 1 MB"
+  mkdir -p .deps
+  rm -rf $folder $folder.new
+  python3 -m pip install --quiet --root-user-action=ignore --no-deps --only-binary=:all: --require-hashes \
+    --target $folder.new -r $list
+  cp $list $folder.new/.complete
+  mv $folder.new $folder
 }

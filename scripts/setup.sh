@@ -50,5 +50,6 @@ if wants_gpu; then advise_on_gpu; fi
 if [ -n "$parquet" ]; then install_arrow; fi
 install_demo_corpus
 [ -z "$tests" ] || install_python_oracles
+[ -z "$tests" ] || install_wheel_tools
 [ -z "$oracles" ] || [ "${FARSTEP_ORACLES:-on}" = off ] || install_python_torch
 say "everything is in place"

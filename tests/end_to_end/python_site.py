@@ -2,7 +2,7 @@
 
 python_site.py PLAN: adds `drift` times (index + step) to the values in each of `steps` inner steps. Goes
 on from the state and the values in the file `resume`, and writes its own to the file `save`. Prints a JSON
-line after each sync, and for the exception that ended it. Waits for a line on standard input before the
+line after each sync, with its times if the plan has `times`, and for the exception that ended it. Waits for a line on standard input before the
 step `waits`.
 """
 
@@ -10,6 +10,7 @@ import array
 import json
 import pickle
 import sys
+import time
 
 import farstep
 
@@ -35,10 +36,13 @@ def train(plan: dict):
                 sys.stdin.readline()
             for index in range(len(values)):
                 values[index] += plan["drift"] * (index + step)
+            begin = time.monotonic()
             done = outer.step(batch=plan.get("batch", 1))
             if done:
+                times = {"whole": time.monotonic() - begin, "wait": done.wait_seconds,
+                         "exchange": done.exchange_seconds}
                 say(round=outer.rounds, weight=done.averaging_weight, hash=done.hash,
-                    values=list(values))
+                    values=list(values), **(times if "times" in plan else {}))
         if "save" in plan:
             with open(plan["save"], "wb") as file:
                 pickle.dump((step + 1, values, outer.state_dict()), file)

@@ -88,6 +88,13 @@ class Python(ClusterTest):
             self.assertEqual(first[0], {"members": NAMES})
             self.assertEqual(first[1:] + second[1:], own[1:])
 
+    def test_the_times_of_a_round_are_of_its_own_parts(self):
+        """Waiting and exchange are parts of the call, and an exchange over sockets takes time at each site."""
+        for lines in self.run_all(self.plans(times=True, steps=12)):
+            for line in lines[1:]:
+                self.assertLessEqual(line["wait"] + line["exchange"], line["whole"])
+                self.assertGreater(line["exchange"], 1e-5)  # several messages there and back
+
     def test_errors_keep_their_kind(self):
         """A wrong setting, another start, a value that is not finite, a site that is lost."""
         plans = self.plans(start=START)
@@ -149,6 +156,7 @@ class Python(ClusterTest):
                               env={"PYTHONPATH": str(prefix / "lib/python3/dist-packages"),
                                    "FARSTEP_OUTER_LIBRARY": "/nowhere.so"})
         self.assertRegex(lost.stderr, "ConfigError: /nowhere.so cannot be loaded.*name the file in")
+        self.assertEqual(lost.stderr.count("Traceback"), 1)
 
     def test_wrong_parameters_are_refused(self):
         """Before the site joins, by their number in the list."""

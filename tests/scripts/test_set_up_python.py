@@ -154,8 +154,13 @@ class SetUpPython(unittest.TestCase):
 
     def test_every_wheel_of_the_tree_is_pinned(self):
         """To one version, with a hash for each Python or one for all."""
+        for paths in (("python_oracles.txt", "python_torch.txt"), ("wheel_tools.txt",)):
+            self.check_pins(*paths)
+
+    def check_pins(self, *paths: str):
+        """Each package stands once in the lists of one environment."""
         names = []
-        for path in ("python_oracles.txt", "python_torch.txt"):
+        for path in paths:
             for line in (SOURCE / "scripts" / path).read_text(encoding="utf-8").splitlines():
                 if not line.startswith("#"):
                     pinned = re.fullmatch(r"([a-z0-9-]+)==[0-9.a-z]+((?: --hash=sha256:[0-9a-f]{64})+)", line)

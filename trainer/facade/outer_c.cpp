@@ -65,8 +65,8 @@ farstep_outer_round round_of(const SyncRecord& record) {
                             .generation = record.generation,
                             .sites = std::ssize(record.members),
                             .averaging_weight = record.averaging_weight,
-                            .wait_seconds = record.exposed_wait_seconds,
-                            .exchange_seconds = record.exposed_wan_seconds,
+                            .wait_seconds = record.wait_seconds,
+                            .exchange_seconds = record.wan_seconds,
                             .hash = {}};
   record.theta_hash.copy(round.hash, sizeof(round.hash) - 1);
   return round;

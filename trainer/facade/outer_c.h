@@ -47,8 +47,8 @@ typedef struct {
   int64_t generation;      /* of the membership: a higher one after a loss */
   int64_t sites;           /* that took part */
   double averaging_weight; /* of this site's delta in the mean */
-  double wait_seconds;     /* until all sites had come */
-  double exchange_seconds; /* from then on */
+  double wait_seconds;     /* from this site's coming until all sites had come */
+  double exchange_seconds; /* from then until the sync counted at all sites */
   char hash[17];           /* of the new values, equal at all sites: 16 hexadecimal digits and 0 */
 } farstep_outer_round;
 

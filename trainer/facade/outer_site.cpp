@@ -104,8 +104,8 @@ std::optional<SyncRecord> OuterSite::exchange(std::span<const float> values,
     peers_->adopt(record->generation, record->members);
     peers_->take_new_views();  // nobody looks at how they came about
     if (newest) {
-      record->exposed_wait_seconds += newest->exposed_wait_seconds;
-      record->exposed_wan_seconds += newest->exposed_wan_seconds;
+      record->wait_seconds += newest->wait_seconds;
+      record->wan_seconds += newest->wan_seconds;
     }
     newest = std::move(record);
   }

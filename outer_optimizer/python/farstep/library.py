@@ -12,8 +12,8 @@ from pathlib import Path
 from farstep.errors import KINDS, ConfigError, InternalError
 
 NAME = "libfarstep_outer.so"
-# Of an installation, where this package is in PREFIX/lib/python3/dist-packages.
-INSTALLED = Path(__file__).resolve().parents[3] / NAME
+# In the wheel; and of an installation, where this package is in PREFIX/lib/python3/dist-packages.
+PLACES = Path(__file__).with_name(NAME), Path(__file__).resolve().parents[3] / NAME
 
 
 class Work(ctypes.Structure):
@@ -35,8 +35,10 @@ class Round:
     """What a sync did.
 
     number: of the sync, from 1. generation: of the membership; a higher one after a loss. sites: how
-    many took part. averaging_weight: of this site's change in the mean. wait_seconds: until all sites
-    had come. exchange_seconds: from then on. hash: of the new values, the same at all sites.
+    many took part. averaging_weight: of this site's change in the mean. wait_seconds: from this site's
+    coming until all sites had come. exchange_seconds: from then until the sync counted at all sites, in
+    which the changes were sent, averaged and voted on. With several fragments both are sums over them.
+    hash: of the new values, the same at all sites.
     """
 
     number: int
@@ -50,16 +52,16 @@ class Round:
 
 @cache
 def load(path: str | None = None) -> ctypes.CDLL:
-    """The library at `path`; None: where FARSTEP_OUTER_LIBRARY says, else of the installation, else
-    where the loader finds it. Raises ConfigError."""
+    """The library at `path`; None: where FARSTEP_OUTER_LIBRARY says, else that of the wheel or of the
+    installation, else where the loader finds it. Raises ConfigError."""
     named = path or os.environ.get("FARSTEP_OUTER_LIBRARY")
-    chosen = named or (str(INSTALLED) if INSTALLED.exists() else NAME)
+    chosen = named or str(next((place for place in PLACES if place.exists()), NAME))
     try:
         # PyTorch has functions of Gloo in it, of another version: RTLD_DEEPBIND keeps them apart.
         library = ctypes.CDLL(chosen, mode=os.RTLD_LOCAL | os.RTLD_DEEPBIND)
     except OSError as error:
-        raise ConfigError(f"{chosen} cannot be loaded: {error}; install Farstep, or name the file in "
-                          "FARSTEP_OUTER_LIBRARY") from error
+        raise ConfigError(f"{chosen} cannot be loaded: {error}; install the wheel farstep-outer, or name "
+                          "the file in FARSTEP_OUTER_LIBRARY") from None
     floats, integer, handle = ctypes.POINTER(ctypes.c_float), ctypes.c_int64, ctypes.c_void_p
     text = ctypes.c_char_p
     for name, result, arguments in (
