@@ -39,7 +39,7 @@ MAY_INCLUDE = {
     "trainer/kernels/products": "base memory processor numbers kernels",
     "trainer/kernels/gpu": "base memory processor cuda numbers kernels",
     "trainer/reduction": "base cuda",
-    "outer_optimizer/schedule": "base config",
+    "outer_optimizer/schedule": "base processor config",
     "outer_optimizer/codec": "base processor config",
     "outer_optimizer": "base config schedule codec",
     "trainer/telemetry": "base system config codec",

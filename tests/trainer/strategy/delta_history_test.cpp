@@ -1,35 +1,14 @@
 #include "trainer/strategy/outer_sync/delta_history.h"
 
 #include <cmath>
-#include <limits>
 
 #include "outer_optimizer/schedule/outliers.h"
 #include "tests/support/catch.h"
-#include "tests/trainer/strategy/vector_sites.h"
 
 namespace farstep {
 namespace {
 
 using outer_optimizer::Work;
-
-TEST_CASE("the extent of any number of values is that of a plain loop") {
-  for (const std::size_t size : {0, 1, 15, 16, 17, 31, 32, 33, 1000}) {
-    auto values = start_values(size);
-    if (size > 20) values[size - 2] = -7;
-    double squares = 0, largest = 0;
-    for (const float value : values) {
-      squares += static_cast<double>(value) * value;
-      largest = std::max(largest, std::abs(static_cast<double>(value)));
-    }
-    const auto extent = extent_of(values);
-    CHECK(extent.norm == Approx(std::sqrt(squares)).epsilon(1e-14));
-    CHECK(extent.largest == largest);
-  }
-  const std::vector<float> endless{1, std::numeric_limits<float>::infinity(), 2};
-  CHECK(std::isinf(extent_of(endless).largest));
-  const std::vector<float> large(1000, std::numeric_limits<float>::max());
-  CHECK(std::isfinite(extent_of(large).norm));
-}
 
 TEST_CASE("the bound of a delta with feedback has the largest value that was sent before it") {
   const std::vector<float> delta{3, -4};

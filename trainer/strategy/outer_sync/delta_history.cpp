@@ -1,9 +1,9 @@
 #include "trainer/strategy/outer_sync/delta_history.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
+#include "outer_optimizer/schedule/extent.h"
 #include "outer_optimizer/schedule/outliers.h"
 
 namespace farstep {
@@ -21,25 +21,6 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-Extent extent_of(std::span<const float> values) {
-  // Several sums side by side, so that the compiler vectorises the loop.
-  constexpr std::size_t kLanes = 16;
-  std::array<double, kLanes> squares = {};
-  std::array<float, kLanes> largest = {};
-  const auto add = [&](std::size_t lane, float value) {
-    squares[lane] += static_cast<double>(value) * value;
-    largest[lane] = std::max(largest[lane], std::abs(value));
-  };
-  const std::size_t whole = values.size() / kLanes * kLanes;
-  for (std::size_t k = 0; k < whole; k += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) add(lane, values[k + lane]);
-  }
-  for (std::size_t k = whole; k < values.size(); ++k) add(k - whole, values[k]);
-  double sum = 0;
-  for (const double square : squares) sum += square;
-  return {.norm = std::sqrt(sum), .largest = *std::ranges::max_element(largest)};
-}
-
 void DeltaHistory::restart(int64_t fragments, bool is_known) {
   DeltaPast past;
   if (!is_known) past.largest.reset();
@@ -50,7 +31,7 @@ outer_optimizer::DeltaFigures DeltaHistory::figures(int64_t fragment, std::span<
                                                     const outer_optimizer::Work& work,
                                                     double step_bound, bool has_residual) const {
   const auto& past = past_.at(static_cast<std::size_t>(fragment));
-  const auto extent = extent_of(delta);
+  const auto extent = outer_optimizer::extent_of(delta);
   outer_optimizer::DeltaFigures figures{.norm = extent.norm, .largest = extent.largest};
   if (work.rates && (past.largest || !has_residual)) {
     figures.bound = step_bound == 0 ? 0 : step_bound + (has_residual ? *past.largest : 0);

@@ -50,11 +50,4 @@ class DeltaHistory {
   std::vector<DeltaPast> past_;
 };
 
-// The Euclidean norm of values, and the largest magnitude among them. Infinite if a value is; NaN
-// is not allowed.
-struct Extent {
-  double norm = 0, largest = 0;
-};
-Extent extent_of(std::span<const float> values);
-
 }  // namespace farstep

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "outer_optimizer/schedule/extent.h"
 #include "trainer/base/error.h"
 
 namespace farstep {
@@ -53,7 +54,7 @@ std::optional<outer_optimizer::DeltaFigures> OutlierWatch::figures(
   if (!is_judged_ || work.steps == 0 || !work.rates) return std::nullopt;
   double bound = 0;
   if (bound_.per_rate > 0 && !is_mixed_) {
-    const double largest = bound_.weight_decay > 0 ? extent_of(theta).largest : 0;
+    const double largest = bound_.weight_decay > 0 ? outer_optimizer::extent_of(theta).largest : 0;
     bound = most_moved(bound_, *work.rates, largest);
   }
   return history_.figures(fragment, delta, work, bound, has_residual);
