@@ -83,12 +83,13 @@ def cpu_seconds(secure: bool) -> float:
 def cut_seconds(is_cut: bool) -> float:
     """An exchange over a slow line, without the time for which the line was dead."""
     from cluster import Cluster, by_event, free_port, running, wait_until
+    from ports import endpoint_of
     from slow_line import Line
     port = free_port()
     near, far = "127.0.0.3", "127.0.0.2"
-    sites = {0: {"coordinator": {"endpoint": f"tcp://{far}:{port}"},
+    sites = {0: {"coordinator": {"endpoint": endpoint_of(far, port)},
                  "network": {"address": near, "listen": far}},
-             1: {"coordinator": {"endpoint": f"tcp://{near}:{port}"}, "network": {"address": ""}}}
+             1: {"coordinator": {"endpoint": endpoint_of(near, port)}, "network": {"address": ""}}}
     # The default deadlines, which the tests' are not.
     run = RUN | {"outer": {"rounds": 4},
                  "deadlines": {"heartbeat_seconds": 1, "lost_after_seconds": 45}}

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
 
 from cluster import DATA, FARSTEP, Cluster, by_event, free_port  # noqa: E402  pylint: disable=wrong-import-position
 from lab import Lab, obstacle  # noqa: E402  pylint: disable=wrong-import-position
+from ports import endpoint_of  # noqa: E402  pylint: disable=wrong-import-position
 
 COORDINATOR = "coordinator"
 LOOK_SECONDS = 0.2
@@ -103,7 +104,7 @@ class Party:
                 # The last one is the coordinator's.
                 self.lab = Lab(folder / "lab", "--sites", str(num_sites + 1), *lab_options,
                                preexec_fn=end_with_parent)
-            endpoint = f"tcp://{self.address(0 if hosts else num_sites)}:{port}"
+            endpoint = endpoint_of(self.address(0 if hosts else num_sites), port)
             device = {"kind": "cpu", "threads": 1, "emulate": {"step_seconds": step_seconds}}
             configs = {place: {"network": {"address": self.address(place)}, "devices": [device],
                                "coordinator": {"endpoint": endpoint, "host": hosts and place == 0}}

@@ -36,6 +36,7 @@ from pathlib import Path
 from chaos_site import CLOCK_LIBRARY, Site, Violation, can_mount, take_mount_namespace
 from cluster import (DATA, FARSTEP, Cluster, break_connections, free_port, merge,
                      validation_losses)
+from ports import endpoint_of
 from slow_line import Line
 
 RUN = {"min_sites": 1, "outer": {"rounds": 1_000_000},
@@ -81,7 +82,7 @@ INTERRUPTIONS = ("is killed", "is stopped", "freezes for long", DISK_FAULT, "a l
 def with_lines(num_sites: int, port: int,
                ports: list[int]) -> tuple[dict[int, dict], list[Line]]:
     """Configs of sites that are reached over lines, as is the coordinator, and these lines."""
-    configs = {site: {"coordinator": {"host": False, "endpoint": f"tcp://127.0.1.100:{port}"},
+    configs = {site: {"coordinator": {"host": False, "endpoint": endpoint_of("127.0.1.100", port)},
                       "network": {"address": f"127.0.1.{site + 1}",
                                   "listen": f"127.0.2.{site + 1}", "port": ports[site]}}
                for site in range(num_sites)}
@@ -100,11 +101,9 @@ class Chaos:
         ports = [free_port() for _ in range(num_sites)]
         if secure:
             sites, self.lines = with_lines(num_sites, port, ports)
-        addresses = [f"127.0.1.100:{port}", f"127.0.1.1:{ports[0]}", f"127.0.1.2:{ports[1]}"]
-        if not secure:
-            addresses = [f"127.0.0.1:{port}" for port in (port, *ports)]
-        hosts = [{"endpoint": f"tcp://{address}", "site": host}
-                 for address, host in zip(addresses, ("coordinator", "node1", "node2"))]
+        addresses = ("127.0.1.100", "127.0.1.1", "127.0.1.2") if secure else 3 * ("127.0.0.1",)
+        hosts = [{"endpoint": endpoint_of(address, port), "site": host}
+                 for address, port, host in zip(addresses, (port, *ports), ("coordinator", "node1", "node2"))]
         run = RUN | variant
         if stand_bys:
             run = merge(run, {"min_sites": num_sites // 2 + 1, "deadlines": {"pause_seconds": 90}})

@@ -8,9 +8,10 @@ import socket
 import subprocess
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from cluster import DATA, FARSTEP, Cluster, ClusterTest, farstep, wait_until
-from ports import has_ipv6
+from ports import endpoint_of, has_ipv6
 
 CLOCK_LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 OF_ALL = {"program", "keys", "run", "model", "memory", "devices", "profile", "coordinator",
@@ -134,7 +135,7 @@ class Doctor(ClusterTest):
             stranger.listen()
             port = stranger.getsockname()[1]
             self.fault(4, "answer", "is no coordinator", site="node2",
-                       settings=(f"coordinator.endpoint=tcp://127.0.0.1:{port}",))
+                       settings=(f"coordinator.endpoint={endpoint_of('127.0.0.1', port)}",))
 
     def test_a_coordinator_that_answers(self):
         """A coordinator that waits for its sites answers a doctor that asks it alone."""
@@ -163,7 +164,7 @@ class Doctor(ClusterTest):
             taken.listen()
             port = taken.getsockname()[1]
             self.fault(4, "coordinator", "in use", f":{port}",
-                       settings=(f"coordinator.endpoint=tcp://127.0.0.1:{port}",))
+                       settings=(f"coordinator.endpoint={endpoint_of('127.0.0.1', port)}",))
             # Its data port number 2 is the taken one.
             self.fault(4, "network", "choose another port",
                        settings=(f"network.port={port - 2}",))
@@ -224,6 +225,36 @@ class Doctor(ClusterTest):
         expired = self.end_of(
             self.start_doctor("node1", environment=ahead | {"FAKETIME": "+800d"}), 3)
         self.only(expired, "fault", "keys", "expired", "farstep keys")
+
+    @unittest.skipUnless(CLOCK_LIBRARY, "there is no libfaketime")
+    def test_a_clock_that_makes_a_certificate_too_early(self):
+        """node1's clock is five days behind, and node2's certificate is of today: both say so, whoever refuses."""
+        clock = {"LD_PRELOAD": str(CLOCK_LIBRARY), "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        behind, right = clock | {"FAKETIME": "-5d"}, {}
+        for host, guest in (("node1", "node2"), ("node2", "node1")):
+            with self.subTest(host=host), mock.patch.dict(os.environ):
+                self.take_new_folder()
+                make = ("keys", "--folder", self.folder / "keys", "--sites")
+                os.environ.update(clock | {"FAKETIME": "-10d"})
+                self.assert_success(farstep(*make, "node1", "node2", "--run", "test"))
+                del os.environ["LD_PRELOAD"]
+                shutil.rmtree(self.folder / "keys" / "sites" / "node2")
+                self.assert_success(farstep(*make, "node2"))
+                cluster = Cluster(self.folder, 2, secure=True, sites={
+                    index: {"coordinator": {"host": name == host}} for index, name in enumerate(("node1", "node2"))})
+                os.environ.update(behind if host == "node1" else right)
+                process = cluster.start(host)
+                self.processes.append(process)
+                wait_until(lambda: "waits for" in cluster.log(host), 120, "the coordinator listens")
+                os.environ.pop("LD_PRELOAD", None)
+                asked = self.start_doctor(guest, environment=behind if guest == "node1" else right)
+                sides = ("behind that", "ahead of that")
+                ours, theirs = sides if host == "node1" else reversed(sides)
+                self.only(self.end_of(asked, 4), "fault", "answer", f"this clock is 120.0 h {theirs}")
+                wait_until(lambda: f"this clock is 120.0 h {ours}" in cluster.log(host), 120,
+                           "the host says why nobody comes")
+                process.send_signal(signal.SIGINT)
+                self.assertEqual(process.wait(timeout=120), 130, cluster.log(host))
 
     def test_folders_that_cannot_be_used(self):
         """Records that cannot be written, and data that is missing or damaged."""

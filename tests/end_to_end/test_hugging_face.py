@@ -5,6 +5,7 @@ transformers.
 """
 
 import json
+import math
 import os
 import random
 import shutil
@@ -101,13 +102,13 @@ for folder in sys.argv[2:]:
 """
 
 
-def shapes() -> dict[str, list[int]]:
-    """Names and shapes of CONFIG's tensors."""
-    hidden, width, vocabulary = (CONFIG[name] for name in ("hidden_size", "intermediate_size", "vocab_size"))
-    keys = hidden * CONFIG["num_key_value_heads"] // CONFIG["num_attention_heads"]
+def shapes(config: dict) -> dict[str, list[int]]:
+    """Names and shapes of a config's tensors."""
+    hidden, width, vocabulary = (config[name] for name in ("hidden_size", "intermediate_size", "vocab_size"))
+    keys = hidden * config["num_key_value_heads"] // config["num_attention_heads"]
     found = {"model.embed_tokens.weight": [vocabulary, hidden], "lm_head.weight": [vocabulary, hidden],
              "model.norm.weight": [hidden]}
-    for layer in range(CONFIG["num_hidden_layers"]):
+    for layer in range(config["num_hidden_layers"]):
         found |= {f"model.layers.{layer}.{name}.weight": shape for name, shape in {
             "self_attn.q_proj": [hidden, hidden], "self_attn.k_proj": [keys, hidden],
             "self_attn.v_proj": [keys, hidden], "self_attn.o_proj": [hidden, hidden],
@@ -141,7 +142,7 @@ def write_model(folder: Path) -> dict[str, bytes]:
     chance = random.Random(7)
     folder.mkdir()
     tensors = {}
-    for name, shape in shapes().items():
+    for name, shape in shapes(CONFIG).items():
         count = shape[0] * (shape[1] if len(shape) == 2 else 1)
         values = [(1.0 if "norm" in name else 0.0) + chance.gauss(0, 0.1) for _ in range(count)]
         # The upper half of an fp32 is a bf16.
@@ -213,7 +214,7 @@ class HuggingFace(ClusterTest):
         output = self.exported(imported, "--dtype", "bf16")
         halves = read_tensors(output / "model.safetensors")
         self.assertEqual({name: (dtype, shape, data) for name, (dtype, shape, data) in halves.items()},
-                         {name: ("BF16", shape, self.weights[name]) for name, shape in shapes().items()})
+                         {name: ("BF16", shape, self.weights[name]) for name, shape in shapes(CONFIG).items()})
         config = json.loads((output / "config.json").read_text())
         for member, value in CONFIG.items():
             self.assertEqual(config[member], value, member)
@@ -230,7 +231,7 @@ class HuggingFace(ClusterTest):
         for name in ("tokenizer.model", "tokenizer_config.json", "generation_config.json"):
             self.assertEqual((output / name).read_bytes(), (self.model / name).read_bytes())
         trained = read_tensors(output / "model.safetensors")
-        self.assertEqual({name: shape for name, (_, shape, _) in trained.items()}, shapes())
+        self.assertEqual({name: shape for name, (_, shape, _) in trained.items()}, shapes(CONFIG))
         changed = [name for name, (_, _, data) in trained.items() if data != widened(self.weights[name])]
         self.assertEqual(len(changed), len(trained))
         self.assertLess(self.losses[1], self.losses[0])
@@ -254,6 +255,30 @@ class HuggingFace(ClusterTest):
         checked = farstep("check", self.folder / f"{cluster.names[0]}.json")
         self.assertEqual(checked.returncode, 3)
         self.assertIn(f"{path}: attention_bias: is true", checked.stdout)
+
+    def test_a_model_larger_than_the_memory_is_refused_before_it_is_loaded(self):
+        """Its file has a size of terabytes, and no bytes on the disk."""
+        config = CONFIG | {"hidden_size": 65536, "intermediate_size": 262144, "num_hidden_layers": 20,
+                           "num_attention_heads": 512, "num_key_value_heads": 64, "head_dim": 128}
+        header, end = {}, 0
+        for name, shape in shapes(config).items():
+            begin, end = end, end + 2 * math.prod(shape)
+            header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [begin, end]}
+        for file in self.model.glob("model*"):
+            file.unlink()
+        text = json.dumps(header).encode()
+        with open(self.model / "model.safetensors", "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            file.truncate(file.tell() + end)
+        (self.model / "config.json").write_text(json.dumps(config))
+        for words in (("generate", self.model, "--prompt", "It is"), ("evaluate", self.model, "--data", DATA),
+                      ("export", self.model, "--output", self.folder / "exported"),
+                      ("import", self.model, "--output", self.folder / "imported")):
+            refused = farstep(*words)
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            self.assertRegex(refused.stderr, rf"{self.model}: a model of \d+ parameters needs \d+\.\d+ GB of "
+                                             r"memory at least, and \d+\.\d+ GB are free to this process: ")
+        self.assertFalse((self.folder / "exported").exists() or (self.folder / "imported").exists())
 
     def test_transformers_opens_an_export_without_a_warning(self):
         """Its loss over the validation windows is that of `farstep evaluate`, before and after training.

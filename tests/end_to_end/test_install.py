@@ -13,6 +13,7 @@ import unittest
 from pathlib import Path
 
 from cluster import FARSTEP, Cluster, ClusterTest, by_event, free_port
+from ports import endpoint_of
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = FARSTEP.parent
@@ -67,7 +68,7 @@ class Install(ClusterTest):
         names = ["paris", "tokyo"]
         (self.folder / "run.json").write_text(json.dumps(
             {"name": "example", "sites": names, "outer": {"learning_rate": 0.5, "momentum": 0.9}}))
-        endpoint = f"tcp://127.0.0.1:{free_port()}"
+        endpoint = endpoint_of("127.0.0.1", free_port())
         for name in names:
             (self.folder / name).mkdir()
             (self.folder / f"{name}.json").write_text(json.dumps(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import library_site
 from cluster import RELEASE, ClusterTest, farstep, free_port, merge
+from ports import endpoint_of
 
 LIBRARY = os.environ.get("FARSTEP_OUTER_LIBRARY", str(RELEASE / "libfarstep_outer.so"))
 SCRIPT = Path(__file__).with_name("library_site.py")
@@ -29,7 +30,7 @@ class Library(ClusterTest):
     def plans(self, count: int, run: dict | None = None, **plan: object) -> list[dict]:
         """Plans of that many sites; the first one hosts the coordinator."""
         names = [f"site{index}" for index in range(count)]
-        endpoint = f"tcp://127.0.0.1:{free_port()}"
+        endpoint = endpoint_of("127.0.0.1", free_port())
         whole = merge({"name": "own", "sites": names,
                        "deadlines": {"join_seconds": 30, "heartbeat_seconds": 0.3,
                                      "lost_after_seconds": 2}}, run or {})

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import lab
 from cluster import FARSTEP, Cluster, ClusterTest, by_event, wait_until
+from ports import endpoint_of
 
 OUTAGES = int(os.environ.get("FARSTEP_OUTAGES", "2"))
 OUTAGE_SECONDS = 30
@@ -50,7 +51,7 @@ class LabCluster(Cluster):
     """Three sites, each in a namespace of a lab; the first hosts the coordinator."""
 
     def __init__(self, folder: Path, party: lab.Lab, run: dict, secure: bool):
-        endpoint = f"tcp://{party.addresses[0]}:{PORT}"
+        endpoint = endpoint_of(party.addresses[0], PORT)
         super().__init__(folder, 3, run, {
             index: {"coordinator": {"endpoint": endpoint}, "network": {"address": address}, **PACED}
             for index, address in enumerate(party.addresses)}, secure=secure)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cluster import RELEASE, REPOSITORY, ClusterTest, free_port
 from oracles import PYTHON, require_modules
+from ports import endpoint_of
 
 LIBRARY = os.environ.get("FARSTEP_OUTER_LIBRARY", str(RELEASE / "libfarstep_outer.so"))
 PACKAGE = REPOSITORY / "outer_optimizer/python"
@@ -44,7 +45,7 @@ class Python(ClusterTest):
 
     def plans(self, **plan: object) -> list[dict]:
         """Plans of two sites, of which the first hosts the coordinator."""
-        endpoint = f"tcp://127.0.0.1:{free_port()}"
+        endpoint = endpoint_of("127.0.0.1", free_port())
         return [{"start": START, "steps": 8, "drift": 0.01 * (place + 1), **plan,
                  "settings": {"run": "numbers", "sites": NAMES, "site": name, "coordinator": endpoint,
                               "host": place == 0, "address": "127.0.0.1", "every": 2,
@@ -190,7 +191,7 @@ except farstep.ConfigError as error:
         require_modules("torch", "transformers")
         text = REPOSITORY / ".deps/corpus/austen/emma.txt"
         rounds, every = 4, 10
-        coordinator = f"tcp://127.0.0.1:{free_port()}"
+        coordinator = endpoint_of("127.0.0.1", free_port())
         sites = [self.start(PYTHON, EXAMPLE, "--site", name, "--coordinator", coordinator, "--rounds", rounds,
                             "--every", every, "--output", self.folder / name, *options, text)
                  for name, options in (("paris", ["--host"]), ("tokyo", []))]
@@ -213,7 +214,7 @@ except farstep.ConfigError as error:
         """Changes that bf16 cannot add up do add up; what no step changes keeps its bits."""
         require_modules("torch")
         rounds = json.loads(self.output(self.start(PYTHON, HERE / "python_oracle.py", "masters",
-                                                   f"tcp://127.0.0.1:{free_port()}")))
+                                                   endpoint_of("127.0.0.1", free_port()))))
         for line in rounds:
             self.assertTrue(line["rounded"])
             for got, want in zip(line["shared"], line["expected"], strict=True):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cluster import (FARSTEP, UNENDING, Cluster, ClusterTest, by_event, farstep, free_port, validation_losses,
                      wait_until)
-from ports import port_of
+from ports import endpoint_of, port_of
 from slow_line import Line
 
 RUN = {"outer": {"rounds": 12}, "plan": {"base_steps": 20}, "evaluate": {"every_rounds": 0},
@@ -64,7 +64,7 @@ class SecureRuns(ClusterTest):
         folder = self.folder / f"secure-{secure}"
         folder.mkdir()
         port = free_port()
-        near, far = f"tcp://{NEAR}:{port}", f"tcp://{FAR}:{port}"
+        near, far = endpoint_of(NEAR, port), endpoint_of(FAR, port)
         first = {"coordinator": {"endpoint": far}}
         if secure:
             first["network"] = {"address": NEAR, "listen": FAR}
@@ -162,7 +162,7 @@ class SecureRuns(ClusterTest):
     def test_a_site_without_an_address_opens_no_port(self):
         """It connects to all others, each of which has one port for all that it does."""
         port = free_port()
-        coordinator = {"endpoint": f"tcp://{NEAR}:{port}"}
+        coordinator = {"endpoint": endpoint_of(NEAR, port)}
         cluster = Cluster(self.folder, 3, RUN | {"outer": {"rounds": 100_000}}, {
             0: {"coordinator": coordinator, "network": {"address": NEAR}},
             1: {"coordinator": coordinator, "network": {"address": ""}},

@@ -13,6 +13,7 @@ from pathlib import Path
 from cluster import FARSTEP, Cluster, ClusterTest, farstep, wait_until
 from lab import WAN_LAB, Lab, obstacle
 from measured import Figure, near, within_tries
+from ports import endpoint_of
 
 TRAFFIC = Path(__file__).resolve().parent / "wan_traffic.py"
 PORT = 5000
@@ -221,7 +222,7 @@ class Training(LabTest):
     def rates_by_doctor(self) -> list[Figure]:
         """What each of two sites' doctors tells of the line, both ways."""
         self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "80ms")
-        coordinator = {"endpoint": f"tcp://10.77.0.1:{PORT}"}
+        coordinator = {"endpoint": endpoint_of("10.77.0.1", PORT)}
         cluster = Cluster(self.folder, 2, sites={
             index: {"network": {"address": f"10.77.0.{index + 1}"}, "coordinator": coordinator}
             for index in range(2)})

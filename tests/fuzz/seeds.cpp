@@ -75,6 +75,15 @@ void add_configs(Corpus& corpus) {
   corpus.add("lab_file", to_json(spec).dump());
 }
 
+void add_endpoints(Corpus& corpus) {
+  for (const auto* text :
+       {"tcp://203.0.113.10:7400", "tcp://[2001:db8::10]:7400", "tcp://[fe80::1%lo]:7400",
+        "tcp://seoul.example:7400", "tcp://*:*", "seoul.example:7400", "[::ffff:10.0.0.1]:0",
+        "2001:db8::10", "[::1]", "xn--kln-sna.example", "*", "10.0.0.1"}) {
+    corpus.add("endpoint", text);
+  }
+}
+
 // One message of every kind, as its fields are by default.
 template <typename Variant, std::size_t I = 0>
 void add_messages(Corpus& corpus, const std::string& target) {
@@ -321,6 +330,7 @@ int main(int count, char** arguments) {
   }
   Corpus corpus(arguments[1]);
   add_configs(corpus);
+  add_endpoints(corpus);
   add_network(corpus);
   add_files_of_model(corpus);
   add_data(corpus);

@@ -67,6 +67,16 @@ fs::path partial_of(fs::path folder) {
   return folder += kPartial;
 }
 
+// Returns a name that nothing has: the run may have gone back before, and what was left then stays.
+fs::path unused_left(const fs::path& folder) {
+  fs::path left = folder.string() + ".left";
+  std::error_code unknown;  // ignored: the rename fails too, and reports why
+  for (int number = 2; fs::exists(left, unknown); ++number) {
+    left = fmt::format("{}.left-{}", folder.string(), number);
+  }
+  return left;
+}
+
 // Renames before deleting, so that a crash leaves no incomplete folder with a checkpoint's name.
 void discard(const CheckpointEntry& entry) {
   const auto rubbish = partial_of(entry.folder);
@@ -147,8 +157,8 @@ void drop_newer_checkpoints(const fs::path& root, const CheckpointEntry& resumed
 void set_aside_checkpoints_after(const fs::path& root, int64_t round) {
   for (const auto& entry : list_checkpoints(root)) {
     if (entry.round <= round) continue;
-    const fs::path left = entry.folder.string() + ".left";
-    replace_folder_durably(entry.folder, left);
+    const auto left = unused_left(entry.folder);
+    rename_durably(entry.folder, left);
     spdlog::warn(
         "the run goes on from round {}: this site's checkpoint {} is no part of it, and is {} now",
         round, entry.folder.filename().string(), left.string());

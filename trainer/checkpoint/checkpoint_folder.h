@@ -51,8 +51,9 @@ void prune_checkpoints(const std::filesystem::path& root, int64_t keep,
 // abandoned rounds. Throws DataError.
 void drop_newer_checkpoints(const std::filesystem::path& root, const CheckpointEntry& resumed);
 
-// Renames all checkpoints of later rounds than `round` to NAME.left, with a warning: the run went
-// on from that round without them. Nothing finds them any more. Throws DataError.
+// Renames all checkpoints of later rounds than `round` to NAME.left, or to NAME.left-2 and so on if
+// that is there, with a warning: the run went on from that round without them. Nothing finds them
+// any more. Throws DataError.
 void set_aside_checkpoints_after(const std::filesystem::path& root, int64_t round);
 
 }  // namespace farstep

@@ -49,7 +49,8 @@ int run_program(int argc, char** argv, const TorchCommand& torch_command) {
     return error.exit_code();
     // Exit code 2, as for a config: what the user can change is there.
   } catch (const std::bad_alloc&) {
-    spdlog::error("out of memory: a smaller micro_batch or model needs less");
+    spdlog::error(
+        "out of memory: end other programs, or take a smaller model, micro_batch or batch");
     return static_cast<int>(ErrorKind::kConfig);
   } catch (const std::exception& error) {
     spdlog::error("internal error: {}", error.what());

@@ -35,8 +35,12 @@ at::Device open_gpu(int64_t index) {
   const auto& hooks = at::detail::getCUDAHooks();
   const int64_t present = hooks.hasCUDA() ? hooks.deviceCount() : 0;
   if (index >= present) {
-    throw ConfigError(fmt::format("device cuda:{}: this machine has {} usable NVIDIA GPUs{}", index,
-                                  present, present == 0 ? "; is its driver installed?" : ""));
+    throw ConfigError(fmt::format(
+        "device cuda:{}: this machine has {} usable NVIDIA GPUs{}", index, present,
+        present == 0 ? "; is its driver installed, and does CUDA_VISIBLE_DEVICES leave one?"
+                     : fmt::format(", which are numbered from 0: set index to {} at most, or see "
+                                   "which ones CUDA_VISIBLE_DEVICES leaves",
+                                   present - 1)));
   }
   // Makes cuBLAS add up in fp32 also when it splits a product.
   at::globalContext().setAllowBF16ReductionCuBLAS(false);

@@ -65,8 +65,10 @@ void require_own_keys(const SiteConfig& site) {
   const auto& folder = site.network.keys;
   const auto named = wan::Credentials::from_folder(folder).identity().site;
   if (named == site.name) return;
-  throw ConfigError(fmt::format("network.keys: {} has the keys of site {}, and this is site {}",
-                                folder, named, site.name));
+  throw ConfigError(
+      fmt::format("network.keys: {} has the keys of site {}, and this is site {}: "
+                  "name the folder of its own keys",
+                  folder, named, site.name));
 }
 
 }  // namespace

@@ -102,8 +102,8 @@ std::vector<CheckpointEntry> SiteGround::offered() const {
   });
   if (!entries.empty()) return entries;
   throw DataError(fmt::format(
-      "{}: has no whole checkpoint of round {} (--from-round), only of {}: name one that all sites "
-      "have, or copy the folder of another site's",
+      "{}: has no whole checkpoint of round {} (--from-round), only of {}: name a round that all "
+      "sites have, or copy another site's checkpoint of that round into this folder",
       checkpoint_root().string(), *resume.from_round,
       others.empty() ? "none" : fmt::format("rounds {}", fmt::join(others, ", "))));
 }

@@ -30,7 +30,8 @@ std::vector<ParameterSpec> LanguageFamily::layout(const SiteOfRun& at) const {
 std::string LanguageFamily::check_data(const SiteOfRun& at) const {
   const auto data = at.data.tokens();
   const int64_t length = at.run.data.sequence_length;
-  require_vocabulary(model_shape(at.site, at.run, at.run_source), *data, at.run_source);
+  require_vocabulary(model_shape(at.site, at.run, at.run_source), at.run.model.from, *data,
+                     at.run_source);
   if (data->sources.size() > 1 && at.run.data.order != DataOrder::kShuffled) {
     throw ConfigError(
         fmt::format("{}: data.order: sequential takes one folder of data, and {} names {}",
@@ -55,9 +56,10 @@ std::string LanguageFamily::check_data(const SiteOfRun& at) const {
   for (std::size_t i = 0; shares.size() > 1 && i < shares.size(); ++i) {
     const auto& folder = data->sources[i].folder;
     if (in_epoch[i] == 0) {
-      throw DataError(
-          fmt::format("{}: its weight is too small: it has none of an epoch's {} windows",
-                      folder.string(), windows));
+      throw DataError(fmt::format(
+          "{}: its weight is too small: it has none of an epoch's {} windows; raise its "
+          "mixture[].weight, or take it out of the mixture",
+          folder.string(), windows));
     }
     text += fmt::format("{} {} of {} in {}", i == 0 ? "; an epoch takes" : ",", in_epoch[i],
                         shares[i].size, folder.filename().string());

@@ -7,6 +7,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
+#include "wan/secure/handshake_fault.h"
 #include "wan/secure/key_folder.h"
 
 namespace farstep::wan {
@@ -132,6 +133,7 @@ Credentials::Credentials(KeyPair site, CertificateHandle authority, RevocationsH
   // An event loop calls with what fits, and may have moved its buffer before it repeats a call.
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
+  tell_clock(context);
 }
 
 double Credentials::own_days_left() const {

@@ -11,16 +11,17 @@
 #include <system_error>
 
 #include "trainer/base/error.h"
+#include "wan/secure/handshake_fault.h"
 
 namespace farstep::wan {
 
 namespace {
 
 // Why an SSL call failed. `result` is SSL_get_error()'s; `error` is errno after the call.
-std::string failure_text(int result, int error) {
+std::string failure_text(const SSL* ssl, int result, int error) {
   if (result == SSL_ERROR_SYSCALL && error != 0) return std::system_category().message(error);
   if (result == SSL_ERROR_SYSCALL) return "the connection ended";
-  return take_openssl_errors();
+  return handshake_fault(ssl);
 }
 
 [[noreturn]] void fail(const std::string& site, const std::string& what) {
@@ -85,7 +86,7 @@ SecureChannel SecureChannel::connect(Socket socket, const std::string& site,
                                       error.what()));
   }
   if (std::string_view(welcome.data(), welcome.size()) != kWelcome) {
-    fail(site, "speaks another version of the protocol");
+    fail(site, "speaks another version of the protocol: use the same version of Farstep at both");
   }
   return channel;
 }
@@ -125,7 +126,7 @@ SecureChannel::Outcome SecureChannel::attempt(const char* doing, Step step) {
   // These three are no failures: the peer has closed, or the socket is not ready.
   if (wanted != SSL_ERROR_ZERO_RETURN && wanted != SSL_ERROR_WANT_READ &&
       wanted != SSL_ERROR_WANT_WRITE) {
-    fail(peer_, fmt::format("{}: {}", doing, failure_text(wanted, error)));
+    fail(peer_, fmt::format("{}: {}", doing, failure_text(ssl_.get(), wanted, error)));
   }
   return {wanted};
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "wan/secure/handshake_fault.h"
 #include "wan/sockets/local_address.h"
 
 namespace farstep::wan {
@@ -150,11 +151,8 @@ SecureListener::Progress SecureListener::advance(Visitor& visitor) {
   if (visitor.wanted == SSL_ERROR_WANT_READ || visitor.wanted == SSL_ERROR_WANT_WRITE) {
     return Progress::kWaits;
   }
-  // A refused certificate fails the handshake; this reason says more than the alert that it sends.
-  if (const auto verified = SSL_get_verify_result(ssl); verified != X509_V_OK) {
-    return refuse(visitor, kCertificate, X509_verify_cert_error_string(verified));
-  }
-  return refuse(visitor, kHandshake, take_openssl_errors());
+  const bool is_certificate_bad = SSL_get_verify_result(ssl) != X509_V_OK;
+  return refuse(visitor, is_certificate_bad ? kCertificate : kHandshake, handshake_fault(ssl));
 }
 
 SecureListener::Progress SecureListener::refuse(const Visitor& visitor, std::string_view kind,

@@ -252,6 +252,23 @@ TEST_CASE("a run that went back drops what is newer") {
   CHECK(places(list_checkpoints(root.path())) == Places{{1, 0}});
 }
 
+TEST_CASE("a run that went back twice keeps what it left each time") {
+  const TemporaryFolder root;
+  const auto shape_file = fs::path("state.json");
+  std::vector<std::string> left;
+  for (int turn = 0; turn < 3; ++turn) {
+    save(root.path(), {{1, 0}, {2, 0}, {2, 5}});
+    write_file(root / "round-00002" / shape_file, std::to_string(turn));
+    set_aside_checkpoints_after(root.path(), 1);
+    CHECK(places(list_checkpoints(root.path())) == Places{{1, 0}});
+  }
+  for (const auto* name : {"round-00002.left", "round-00002.left-2", "round-00002.left-3"}) {
+    left.push_back(read_file(root / name / shape_file));
+    CHECK(fs::is_directory(root / "round-00002-step-00005.left"));
+  }
+  CHECK(left == std::vector<std::string>{"0", "1", "2"});
+}
+
 TEST_CASE("a disk that is full at any byte leaves the older checkpoints whole") {
   const TemporaryFolder root;
   const SmallState older(1, 0);

@@ -10,6 +10,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/wan/secure/sites.h"
 #include "trainer/base/error.h"
+#include "wan/secure/handshake_fault.h"
 #include "wan/secure/key_folder.h"
 #include "wan/secure/secure_listener.h"
 
@@ -103,6 +104,13 @@ TEST_CASE("a handshake without an answer ends at its deadline") {
   CHECK_THROWS_WITH(SecureChannel::connect(std::move(socket), "seoul", "",
                                            authority.credentials("lyon"), deadline_after(0.05)),
                     Contains("timed out"));
+}
+
+TEST_CASE("two clocks are compared, also where their seconds begin again") {
+  CHECK(clock_remark(1000, 1000 + 90'000) ==
+        "this clock is 25.0 h behind that of the other end: set the one that is wrong");
+  CHECK_THAT(clock_remark(1800, 0xffffffff - 1799), Contains("1.0 h ahead of that"));
+  CHECK_THAT(clock_remark(1000, 1060), Contains("agree"));
 }
 
 TEST_CASE("an event loop sends and receives without waiting, under new keys on the way") {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "trainer/base/error.h"
 #include "trainer/base/system/control_groups.h"
 
 namespace farstep {
@@ -78,6 +79,16 @@ std::optional<int64_t> free_memory_bytes(const fs::path& root) {
 
 std::optional<int64_t> free_ram_bytes(const fs::path& root) {
   return free_bytes(root, false);
+}
+
+void require_free_ram(int64_t bytes, const std::string& what, const std::string& remedy,
+                      const fs::path& root) {
+  constexpr double kGigabyte = 1e9;
+  const auto free = free_ram_bytes(root);
+  if (!free || bytes <= *free) return;
+  throw ConfigError(fmt::format(
+      "{} needs {:.2f} GB of memory at least, and {:.2f} GB are free to this process: {}", what,
+      static_cast<double>(bytes) / kGigabyte, static_cast<double>(*free) / kGigabyte, remedy));
 }
 
 }  // namespace farstep

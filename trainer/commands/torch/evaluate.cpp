@@ -9,6 +9,7 @@
 #include <memory>
 #include <numbers>
 
+#include "trainer/base/system/free_memory.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/torch/model_options.h"
 #include "trainer/commands/torch/torch_command.h"
@@ -71,7 +72,7 @@ class LanguageEvaluation {
   LanguageEvaluation(const LanguageFolder& folder, const EvaluateOptions& options)
       : options_(options),
         own_(folder.folder.path.string()),
-        model_(options.model.open(folder)),
+        model_(options.model.open(folder, 0)),
         length_(sequence_length(folder, options)) {}
 
   void run() const {
@@ -94,6 +95,15 @@ class LanguageEvaluation {
                    options.sequence_length, trained);
     }
     return options.sequence_length;
+  }
+
+  // Of a model with a large vocabulary the logits are larger than all else of a forward.
+  void require_room_for_logits(int64_t batch) const {
+    if (options_.model.device != DeviceKind::kCpu) return;
+    require_free_ram(
+        static_cast<int64_t>(sizeof(float)) * batch * length_ * model_->config().vocabulary,
+        fmt::format("a batch of {} sequences of {} tokens", batch, length_),
+        "give a smaller --batch or --sequence-length");
   }
 
   // A token beyond the embedding would read other memory.
@@ -138,6 +148,8 @@ class LanguageEvaluation {
     const TokenDataset dataset(options_.data, kValidationSplit);
     require_vocabulary(options_.data, dataset.vocabulary());
     const TokenWindows windows(dataset, length_);
+    require_room_for_logits(
+        std::min(options_.batch, examples_taken(options_.windows, windows.size())));
     const auto result = evaluate(*model_, windows, options_.part());
     print(result.loss_sum, result.targets, text_bytes(windows));
   }

@@ -22,6 +22,8 @@ namespace farstep {
 
 namespace {
 
+constexpr int64_t kMostContext = 1 << 30;  // beyond all models; its bytes fit into 64 bits
+
 struct GenerateOptions {
   ModelOptions model;
   std::string data;
@@ -41,7 +43,7 @@ struct GenerateOptions {
           "by one");
     visit("prompt_file", prompt_file, "file with the text to continue");
     visit("tokens", tokens, "tokens to add at most", at_least(0));
-    visit("context", context, "tokens that the model sees at most", at_least(1));
+    visit("context", context, "tokens that the model sees at most", in_range(1, kMostContext));
     visit("temperature", temperature, "0 takes the likeliest token always", at_least(0));
     visit("top_k", top_k, "choose among so many likeliest; 0 is all", at_least(0));
     visit("top_p", top_p, "of these, among the fewest likeliest with this chance together",
@@ -110,15 +112,19 @@ class Writer {
 
   Writer(const GenerateOptions& options, const LanguageFolder& folder)
       : options_(options),
-        model_(options.model.open(folder)),
+        model_(options.model.open(
+            folder, Decoder::bytes_for(folder.config.shape, options.model.compute_type(),
+                                       options.context))),
         decoder_(*model_, options.model.compute_type(), options.context),
         ends_(end_tokens(folder)) {
     const auto path = options.data.empty() ? folder.folder.path.string() : options.data;
     // Who writes a prompt decides where its roles and turns begin.
     tokenizer_ = Tokenizer::load(path, "", SpecialTokens::kTokens);
     if (tokenizer_->vocabulary() > model_->config().vocabulary) {
-      throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", path,
-                                  tokenizer_->vocabulary(), model_->config().vocabulary));
+      throw DataError(
+          fmt::format("{}: the tokenizer has {} pieces, the model {}; name the "
+                      "tokenizer that the model was trained with by --data",
+                      path, tokenizer_->vocabulary(), model_->config().vocabulary));
     }
     if (ends_.empty()) ends_ = {tokenizer_->eos()};
   }

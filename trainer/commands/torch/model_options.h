@@ -32,9 +32,10 @@ struct ModelOptions {
   DeviceConfig device_config() const;
   // Throws ConfigError for fp8.
   ComputeType compute_type() const;
-  // Opens the model, which computes in that type, and logs what a user is to know of it. Throws
-  // ConfigError or DataError.
-  std::unique_ptr<Llama> open(const LanguageFolder& folder) const;
+  // Opens the model, which computes in that type, and logs what a user is to know of it. `beside`
+  // are the bytes that the command takes of the device besides. Throws ConfigError, also if a
+  // processor has no memory for both, or DataError.
+  std::unique_ptr<Llama> open(const LanguageFolder& folder, int64_t beside) const;
 };
 
 }  // namespace farstep

@@ -340,11 +340,14 @@ void find_ends(const std::filesystem::path& path, const std::string& config_text
   const auto end = end_token.empty() ? config.eos : std::optional(end_token);
   const auto id = end ? tokenizer.id_of(*end) : first_known(tokenizer, kUsualEnds);
   if (!id) {
-    throw DataError(
-        fmt::format("{}: {}; name the token that ends a document with --end-token", path.string(),
-                    end ? fmt::format("there is no token '{}'{}", *end,
-                                      end_token.empty() ? ", which " + config_path + " names" : "")
-                        : "does not say which token ends a document"));
+    throw DataError(fmt::format(
+        "{}: {}; name the token that ends a document as eos_token in {}, or to `farstep "
+        "tokenize` with --end-token",
+        path.string(),
+        end ? fmt::format("there is no token '{}'{}", *end,
+                          end_token.empty() ? ", which " + config_path + " names" : "")
+            : "does not say which token ends a document",
+        config_path));
   }
   tokenizer.set_ends(
       *id, config.bos ? tokenizer.id_of(*config.bos) : first_known(tokenizer, kUsualBegins),

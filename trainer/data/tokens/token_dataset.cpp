@@ -155,8 +155,9 @@ int64_t TokenDataset::num_windows(int64_t sequence_length) const {
   const int64_t windows = (num_tokens() - 1) / sequence_length;
   if (windows == 0) {
     throw DataError(fmt::format(
-        "{}: {} tokens are too few for one sequence of {} and its last target: tokenize "
-        "more text, or set data.sequence_length to less",
+        "{}: {} tokens are too few for one sequence of {} and its last target: tokenize more text, "
+        "or take shorter sequences (data.sequence_length of a run, --sequence-length of `farstep "
+        "evaluate`)",
         name_, num_tokens(), sequence_length));
   }
   return windows;

@@ -12,9 +12,16 @@
 
 namespace farstep {
 
-void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
+void require_vocabulary(const LlamaConfig& shape, const std::string& from, const TokenData& data,
                         const std::string& run_source) {
   if (data.vocabulary() <= shape.vocabulary) return;
+  if (!from.empty()) {
+    throw ConfigError(fmt::format(
+        "{}: model.from: {} has a vocabulary of {}, and the tokens of {} need at least {}: make "
+        "them with the model's tokenizer, `farstep tokenize --tokenizer` with that folder",
+        run_source, from, shape.vocabulary, data.sources.front().folder.string(),
+        data.vocabulary()));
+  }
   throw ConfigError(fmt::format(
       "{}: model.vocabulary: is {}; the tokens of {} need at least {}: set it to that", run_source,
       shape.vocabulary, data.sources.front().folder.string(), data.vocabulary()));
@@ -68,7 +75,7 @@ LanguageTask::LanguageTask(const SiteConfig& site, const RunConfig& run,
       validation_(data_ && data_->validates()
                       ? std::optional(validation_windows(*data_, sequence_length_))
                       : std::nullopt) {
-  if (data_) require_vocabulary(shape_, *data_, run_source);
+  if (data_) require_vocabulary(shape_, run.model.from, *data_, run_source);
   set_generation_ends(files_, facts_.eos);
 }
 

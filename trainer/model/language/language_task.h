@@ -17,8 +17,8 @@
 namespace farstep {
 
 // Throws ConfigError naming `run_source` if the tokens of `data` need a larger vocabulary than the
-// model has.
-void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
+// model has. What mends it depends on whether the model starts from the folder `from`; empty: no.
+void require_vocabulary(const LlamaConfig& shape, const std::string& from, const TokenData& data,
                         const std::string& run_source);
 
 class LanguageTask : public Task {

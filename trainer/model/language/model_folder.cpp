@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/base/system/free_memory.h"
 #include "trainer/checkpoint/json_file.h"
 #include "trainer/model/device.h"
 #include "trainer/model/language/companion_files.h"
@@ -80,8 +81,12 @@ void write_language_folder(const fs::path& output, const LanguageFolder& folder,
   const bool is_bf16 = type == WeightType::kBF16;
   auto buffers = named_specs(folder.layout);
   const DType dtype = is_bf16 ? DType::kBF16 : DType::kF32;
-  std::vector<std::byte> memory(static_cast<std::size_t>(num_parameters(folder.layout)) *
-                                size_of(dtype));
+  const int64_t count = num_parameters(folder.layout);
+  const auto all_bytes = static_cast<std::size_t>(count) * size_of(dtype);
+  require_free_ram(static_cast<int64_t>(all_bytes),
+                   fmt::format("{}: a model of {} parameters", folder.folder.path.string(), count),
+                   "end other programs, or use a machine with more memory");
+  std::vector<std::byte> memory(all_bytes);
   std::span<std::byte> rest(memory);
   for (auto& buffer : buffers) {
     const auto bytes = static_cast<std::size_t>(num_elements(buffer.shape)) * size_of(dtype);

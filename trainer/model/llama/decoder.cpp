@@ -38,6 +38,19 @@ Decoder::Decoder(Llama& model, ComputeType compute, int64_t capacity)
   head_ = (config_.tied_embeddings ? embedding_ : leaf("lm_head")).to(compute_);
 }
 
+int64_t Decoder::bytes_for(const LlamaConfig& config, ComputeType compute, int64_t capacity) {
+  const int64_t width = config.hidden, keys = config.kv_heads * config.head_size();
+  const int64_t joined = (config.heads * config.head_size() + 2 * keys + 2 * config.intermediate) *
+                         width;  // query, key and value; gate and up
+  const int64_t others = (config.heads * config.head_size() + config.intermediate) * width;
+  const int64_t cached = 2 * keys * capacity;
+  if (compute != ComputeType::kBF16) {
+    return static_cast<int64_t>(sizeof(float)) * config.layers * (joined + cached);
+  }
+  return static_cast<int64_t>(sizeof(BF16)) *
+         (config.layers * (joined + others + cached) + config.vocabulary * width);
+}
+
 at::Tensor Decoder::normalise(const at::Tensor& x, const at::Tensor& weight) const {
   return at::rms_norm(x, {config_.hidden}, weight, config_.norm_epsilon).to(compute_);
 }

@@ -20,6 +20,9 @@ class Decoder {
   // copies the matrices, in fp32 those that it joins to larger ones.
   Decoder(Llama& model, ComputeType compute, int64_t capacity);
 
+  // Returns the bytes that one takes of its device, beside those of the model.
+  static int64_t bytes_for(const LlamaConfig& config, ComputeType compute, int64_t capacity);
+
   // Reads ids (T) int64, T above 0, after those read before. Returns the logits (vocabulary) after
   // the last of them, fp32. capacity() must be left for them.
   at::Tensor read(const at::Tensor& ids);

@@ -2,6 +2,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_machine.h"
+#include "trainer/base/error.h"
 
 namespace farstep {
 
@@ -53,6 +54,23 @@ TEST_CASE("control groups of version 1 limit memory too") {
   machine.set("sys/fs/cgroup/memory/docker/a/memory.stat",
               "inactive_file 10\ntotal_inactive_file 40000\n");
   CHECK(free(machine) == 240'000);
+}
+
+TEST_CASE("what needs more memory than is free is refused with both figures and the remedy") {
+  FakeMachine machine;
+  const auto require = [&](int64_t bytes) {
+    require_free_ram(bytes, "m: a model", "take a smaller one", machine.root());
+  };
+  CHECK_NOTHROW(require(int64_t{1} << 60));  // the system does not say
+  machine.set("proc/meminfo", kMemory);
+  CHECK_NOTHROW(require(int64_t{4'000'000} * 1024));
+  CHECK_THROWS_WITH(require(5'000'000'000),
+                    "m: a model needs 5.00 GB of memory at least, and 4.10 GB are free to this "
+                    "process: take a smaller one");
+  machine.set("proc/self/cgroup", "0::/\n");
+  machine.set("sys/fs/cgroup/memory.max", "3000000000\n");
+  machine.set("sys/fs/cgroup/memory.current", "1000000000\n");
+  CHECK_THROWS_AS(require(2'000'000'001), ConfigError);
 }
 
 TEST_CASE("this machine has free memory") {

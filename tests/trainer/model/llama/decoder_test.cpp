@@ -1,6 +1,7 @@
 #include "trainer/model/llama/decoder.h"
 
 #include <ATen/core/grad_mode.h>
+#include <c10/core/Allocator.h>
 
 #include "tests/support/catch.h"
 #include "tests/trainer/model/first_gpu.h"
@@ -59,7 +60,37 @@ void compare_with_llama(const ModelShape& shape, at::Device device, const Tolera
   }
 }
 
+// Counts the bytes that LibTorch's allocator gives to this thread and does not get back.
+class LiveBytes : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void* /*memory*/, int64_t bytes, std::size_t /*allocated*/,
+                         std::size_t /*reserved*/, c10::Device /*device*/) override {
+    bytes_ += bytes;
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  int64_t bytes_ = 0;
+};
+
 }  // namespace
+
+TEST_CASE("a decoder takes the bytes that are told of it") {
+  constexpr int64_t kRotary = 256;  // bytes at most that the frequencies take
+  for (const auto& shape : kShapes) {
+    for (const auto compute : {ComputeType::kFP32, ComputeType::kBF16}) {
+      Llama model(shape.config, at::kCPU, compute);
+      const auto live = std::make_shared<LiveBytes>();
+      const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, live);
+      const Decoder decoder(model, compute, kLength);
+      const auto told = Decoder::bytes_for(shape.config, compute, kLength);
+      INFO(shape.name << ", " << name_of(compute));
+      CHECK(live->bytes() >= told);
+      CHECK(live->bytes() <= told + kRotary);
+    }
+  }
+}
 
 TEST_CASE("reading piece by piece gives the logits of the whole model") {
   for (const auto& shape : kShapes) {
