@@ -83,6 +83,15 @@ std::string resumed_rate_text(const RateConfig& config, const RateState& saved,
                          : "");
 }
 
+std::string joined_rate_text(const RateConfig& config, const RateCycle& cycle, int64_t rounds_done,
+                             int64_t rounds) {
+  return fmt::format(
+      "the learning rate is {:.3g}, and {} round {}",
+      rate_at(config, cycle, static_cast<double>(rounds_done)),
+      cycle.end < static_cast<double>(rounds) ? "stays as it is after" : "its schedule ends after",
+      cycle.end);
+}
+
 std::string rate_jump_text(const RateConfig& config, const RateState& saved,
                            const RateCycle& cycle) {
   constexpr double kSame = 1e-6;

@@ -44,6 +44,11 @@ RateCycle resumed_cycle(const RateConfig& config, const RateState& saved, int64_
 std::string resumed_rate_text(const RateConfig& config, const RateState& saved,
                               const RateCycle& cycle, int64_t rounds);
 
+// Returns in words at which rate a site begins that comes to a run of `rounds` after some of them,
+// and how long its schedule is.
+std::string joined_rate_text(const RateConfig& config, const RateCycle& cycle, int64_t rounds_done,
+                             int64_t rounds);
+
 // Returns in words that the rate differs from that at which a site's checkpoint was saved; empty:
 // it does not. Then a setting has changed besides the run's length.
 std::string rate_jump_text(const RateConfig& config, const RateState& saved,

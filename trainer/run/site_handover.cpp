@@ -14,6 +14,7 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
+#include "trainer/rate/resumed_rate.h"
 #include "trainer/round/join_round.h"
 #include "wan/sockets/local_address.h"
 
@@ -195,7 +196,9 @@ std::string SiteHandover::own_endpoint() const {
 
 void SiteHandover::connect_to(const std::string& donor, const std::string& endpoint) const {
   if (endpoint.empty()) {
-    throw PeerError(donor, fmt::format("neither site {} nor this one can be connected to", donor));
+    throw PeerError(donor, fmt::format("neither site {} nor this one can be connected to: give "
+                                       "one of them a network.address that the other reaches",
+                                       donor));
   }
   try {
     const auto [host, port] = wan::parse_endpoint("the donor's address", endpoint);
@@ -283,7 +286,10 @@ std::optional<SharedState> SiteHandover::fetch(Run& run, Door& door, const std::
   require_hash(theta, handover->theta_hash, "theta_global");
   require_hash(momentum, state.momentum_hash, "momentum");
   take_shared_state(run, state);
-  spdlog::info("the state after round {} has come from site {}", handover->round, handover->donor);
+  spdlog::info("the state after round {} has come from site {}: {}", handover->round,
+               handover->donor,
+               joined_rate_text(run.config.inner.rate, run.cycle, run.position.rounds_done,
+                                run.config.outer.rounds));
   return state;
 }
 

@@ -110,6 +110,16 @@ TEST_CASE("another peak is said, with both rates") {
              Catch::Contains("at 0.001 instead of 0.0004"));
 }
 
+TEST_CASE("a site that comes to a run is told its rate and how long the schedule is") {
+  const auto config = of(RateShape::kWsd);
+  const auto cycle = first_cycle(config, 10);
+  const auto peak = fmt::format("the learning rate is {:.3g}, ", config.peak_learning_rate);
+  CHECK(joined_rate_text(config, cycle, 5, 10) == peak + "and its schedule ends after round 10");
+  const auto end = fmt::format("the learning rate is {:.3g}, ",
+                               config.peak_learning_rate * rate_share(config, cycle, 12));
+  CHECK(joined_rate_text(config, cycle, 12, 15) == end + "and stays as it is after round 10");
+}
+
 TEST_CASE("a cycle that ends before it begins is refused") {
   CHECK_THROWS_AS(require_whole({.begin = 3, .end = 3}), DataError);
   CHECK_NOTHROW(require_whole({.begin = 3, .end = 4}));
