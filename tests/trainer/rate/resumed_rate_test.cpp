@@ -115,7 +115,8 @@ TEST_CASE("a site that comes to a run is told its rate and how long the schedule
   const auto cycle = first_cycle(config, 10);
   const auto peak = fmt::format("the learning rate is {:.3g}, ", config.peak_learning_rate);
   CHECK(joined_rate_text(config, cycle, 5, 10) == peak + "and its schedule ends after round 10");
-  const auto end = fmt::format("the learning rate is {:.3g}, ", config.peak_learning_rate * rate_share(config, cycle, 12));
+  const auto end = fmt::format("the learning rate is {:.3g}, ",
+                               config.peak_learning_rate * rate_share(config, cycle, 12));
   CHECK(joined_rate_text(config, cycle, 12, 15) == end + "and stays as it is after round 10");
 }
 
