@@ -129,7 +129,10 @@ std::vector<double> averaging_weights(outer_optimizer::AveragingRule rule, const
   for (const auto& site : plan.sites) {
     // A sequence counts as one token: the coefficients depend on ratios only.
     const int64_t steps = site.trains() ? site.local_steps : 0;
-    works.push_back({.steps = steps, .batch = site.batch, .tokens = steps * site.batch});
+    works.push_back({.steps = steps,
+                     .batch = site.batch,
+                     .tokens = steps * site.batch,
+                     .missing_steps = site.left_out_steps});
   }
   return averaging_coefficients(rule, works);
 }
