@@ -8,6 +8,7 @@
 
 #include "heterogeneity/plan/sync_plan.h"
 #include "heterogeneity/policy/policy.h"
+#include "heterogeneity/policy/round_bound.h"
 #include "outer_optimizer/codec/make_codec.h"
 #include "trainer/telemetry/figure_text.h"
 
@@ -18,9 +19,6 @@ namespace {
 constexpr std::size_t kMostPlansWithout = 16;
 // A site with less of an equal share of the tokens gets a warning: the run hardly needs it.
 constexpr double kLittleShare = 0.15;
-// DiLoCo (Douillard et al. 2023, arXiv 2311.08105) was measured with up to so many local steps:
-// 1,000 cost 2.9 % of perplexity against 50.
-constexpr int64_t kMostStudiedSteps = 1000;
 
 double tokens_of(const ForecastSettings& settings, const SitePlan& work) {
   return static_cast<double>(work.trains() ? work.local_steps * work.batch : 0) *
@@ -129,7 +127,10 @@ std::vector<double> averaging_weights(outer_optimizer::AveragingRule rule, const
   for (const auto& site : plan.sites) {
     // A sequence counts as one token: the coefficients depend on ratios only.
     const int64_t steps = site.trains() ? site.local_steps : 0;
-    works.push_back({.steps = steps, .batch = site.batch, .tokens = steps * site.batch});
+    works.push_back({.steps = steps,
+                     .batch = site.batch,
+                     .tokens = steps * site.batch,
+                     .missing_steps = site.left_out_steps});
   }
   return averaging_coefficients(rule, works);
 }

@@ -12,6 +12,8 @@
 
 #include "heterogeneity/plan/planner_state.h"
 #include "heterogeneity/policy/batch_growth.h"
+#include "heterogeneity/policy/round_bound.h"
+#include "heterogeneity/policy/round_length.h"
 
 namespace farstep::heterogeneity {
 
@@ -78,11 +80,25 @@ double idle_share(const RoundPlan& plan) {
          (*plan.round_seconds * static_cast<double>(num_training(plan)));
 }
 
+// A plan at its bound is not made anew for noise of a few percent.
+bool keeps_bounds(const PlanConfig& config, const RoundPlan& plan, double least_seconds) {
+  if (config.equal_steps) return true;
+  const int64_t most_steps = most_local_steps(config);
+  if (std::ranges::any_of(plan.sites,
+                          [&](const SitePlan& work) { return work.local_steps > most_steps; })) {
+    return false;
+  }
+  return !config.round_seconds ||
+         *plan.round_seconds <=
+             (1 + kRoundTolerance) * std::max(*config.round_seconds, least_seconds);
+}
+
 // Batches must be equal where sites may take different steps: there a larger batch is chosen for
 // its tokens a second, which idle time does not show.
 bool is_as_good(const PlanConfig& config, const RoundPlan& current, const RoundPlan& fresh) {
   return current.round_seconds && fresh.round_seconds &&
          (config.equal_steps || same_loads(current, fresh)) &&
+         keeps_bounds(config, current, *fresh.round_seconds) &&
          idle_share(current) <= idle_share(fresh) + kWorthwhileSaving;
 }
 
@@ -237,8 +253,19 @@ void Planner::plan_rest(const View& view, std::span<const RoundTiming> timings) 
   FARSTEP_CHECK(done > 0, "this round is not planned again");
   learn(view, timings);
   const auto members = this->members();
-  auto config = present_config();
+  const auto whole_round = present_config();
+  auto config = whole_round;
   config.base_steps -= done;
+  config.most_steps = most_local_steps(whole_round) - done;
+  if (config.round_seconds) {
+    double spent_seconds = 0;
+    for (std::size_t place = 0; place < view.size(); ++place) {
+      const auto& work = measured.sites[place];
+      const auto step = members.predictors[place].seconds(work.batch, work.micro_batch);
+      spent_seconds = std::max(spent_seconds, static_cast<double>(done) * step.value_or(0));
+    }
+    *config.round_seconds -= spent_seconds;  // with none left, each site takes one step more
+  }
   config.critical_batch.reset();  // batches stay
   // If no site has step times, the rest of the round stays as planned.
   if (!members.anything_known()) config.policy = Policy::kUniform;
@@ -256,6 +283,9 @@ void Planner::plan_rest(const View& view, std::span<const RoundTiming> timings) 
   }
   const auto rest_seconds = plan.round_seconds;
   // Predicted once more, now for all steps: record and reasons are of the whole round.
+  config.most_steps = whole_round.most_steps;
+  config.base_steps = whole_round.base_steps;
+  config.round_seconds = whole_round.round_seconds;
   plan_ = predicted_anew(config, members.sites, members.predictors, std::move(plan));
   // The sites begin the rest together, when the slowest has done its measuring steps.
   if (rest_seconds) plan_.round_seconds = measured_seconds + *rest_seconds;
@@ -299,7 +329,8 @@ Json Planner::state() const {
   PlannerState state;
   for (const auto& work : plan_.sites) {
     state.sites.push_back({learned_state(known_.at(work.site).site), work.local_steps, work.batch,
-                           work.micro_batch, work.most_steps, work.steps_before});
+                           work.micro_batch, work.most_steps, work.steps_before,
+                           work.left_out_steps});
   }
   for (const auto& [name, known] : known_) {
     if (std::ranges::find(plan_.sites, name, &SitePlan::site) != plan_.sites.end()) continue;
@@ -338,6 +369,7 @@ void Planner::restore(const Json& json) {
     work.micro_batch = saved.micro_batch;
     work.most_steps = saved.most_steps;
     work.steps_before = saved.steps_before;
+    work.left_out_steps = saved.left_out_steps;
   }
   plan_ = predicted_anew(present_config(), members.sites, members.predictors, std::move(plan_));
 }

@@ -54,7 +54,8 @@ struct LearnedState {
 };
 
 struct MemberState : LearnedState {
-  int64_t local_steps = 0, batch = 0, micro_batch = 0, most_steps = 0, steps_before = 0;
+  int64_t local_steps = 0, batch = 0, micro_batch = 0, most_steps = 0, steps_before = 0,
+          left_out_steps = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -66,6 +67,8 @@ struct MemberState : LearnedState {
     // A deadline leaves room for more than the planned steps.
     visit("most_steps", most_steps, "of the next round", required(in_range(1, 10.0 * kMostWork)));
     visit("steps_before", steps_before, "done when the round was planned again",
+          in_range(0, kMostWork));
+    visit("left_out_steps", left_out_steps, "of the base work, which the next round leaves out",
           in_range(0, kMostWork));
   }
 };

@@ -4,11 +4,14 @@
 #include "heterogeneity/policy/hybrid.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <queue>
 
+#include "heterogeneity/policy/round_bound.h"
 #include "heterogeneity/policy/round_length.h"
 #include "trainer/config/json_fields.h"
+#include "trainer/telemetry/figure_text.h"
 
 namespace farstep::heterogeneity {
 
@@ -241,9 +244,25 @@ std::vector<std::string> compared_tflops(std::span<const SiteKnowledge> sites) {
   return texts;
 }
 
-// Three digits, without an exponent, which nobody reads as a time.
-std::string seconds_text(double seconds) {
-  return seconds < 100 ? fmt::format("{:.3g}", seconds) : fmt::format("{:.0f}", seconds);
+// The sites of known speed, which share a round.
+struct KnownPaces {
+  std::vector<std::size_t> places;
+  std::vector<Pace> paces;
+  bool in_seconds = true;  // false: relative to the slowest site
+};
+
+KnownPaces known_paces(std::span<const SiteKnowledge> sites, std::span<const Speed> speeds) {
+  KnownPaces known;
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    const auto& speed = speeds[place];
+    if (speed.source == Source::kNothing) continue;
+    // Seconds cannot be added to relative times.
+    if (speed.source == Source::kTflopsAlone) known.in_seconds = false;
+    known.places.push_back(place);
+    known.paces.push_back(
+        {known.in_seconds ? sites[place].overhead_seconds : 0, speed.step_seconds});
+  }
+  return known;
 }
 
 // Returns the reason for a site's work, without its batch.
@@ -251,16 +270,16 @@ std::string reason_of(const SitePlan& work, Source source, const std::string& tf
                       std::optional<double> round_seconds) {
   const auto steps = fmt::format("{} steps of {}", work.local_steps, work.batch);
   const auto end = round_seconds
-                       ? fmt::format("{} fill the {} s round", steps, seconds_text(*round_seconds))
+                       ? fmt::format("{} fill the {} round", steps, duration_text(*round_seconds))
                        : steps;
   switch (source) {
     case Source::kRun:
-      return fmt::format("{} s a step, measured in the run: {}", seconds_text(*work.step_seconds),
+      return fmt::format("{} a step, measured in the run: {}", duration_text(*work.step_seconds),
                          end);
     case Source::kProfile:
-      return fmt::format("{} s a step from its profile: {}", seconds_text(*work.step_seconds), end);
+      return fmt::format("{} a step from its profile: {}", duration_text(*work.step_seconds), end);
     case Source::kTflops:
-      return fmt::format("about {} s a step from {}: {}", seconds_text(*work.step_seconds), tflops,
+      return fmt::format("about {} a step from {}: {}", duration_text(*work.step_seconds), tflops,
                          end);
     case Source::kTflopsAlone:
       return fmt::format("from {}: {}", tflops, steps);
@@ -273,7 +292,8 @@ std::string reason_of(const SitePlan& work, Source source, const std::string& tf
 }  // namespace
 
 // Chooses the load of every site first. The target is then the slowest site's time for the
-// sequences of the base work, and every site gets the steps that end near it.
+// sequences of the base work, and every site gets the steps that end near it. Is that too long, the
+// bound is the target, and slow sites leave out steps of the base work.
 RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                       std::span<const StepPredictor> predictors) {
   if (config.equal_steps) return equal_steps_work(config, sites, predictors);
@@ -288,27 +308,30 @@ RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> s
     work.batch = load.batch;
     work.micro_batch = load.micro_batch;
   }
-  std::vector<Pace> paces;
-  std::vector<std::size_t> places;
-  double target_seconds = 0;
   const auto speeds = speeds_of(config, sites, predictors, plan);
-  for (std::size_t place = 0; place < sites.size(); ++place) {
-    const auto& speed = speeds[place];
-    if (speed.source == Source::kNothing) continue;
-    // Seconds cannot be added to relative times.
-    const double overhead =
-        speed.source == Source::kTflopsAlone ? 0 : sites[place].overhead_seconds;
-    // Steps for as many sequences as the base work has.
-    const double steps =
-        std::max(1.0, static_cast<double>(config.base_steps) * static_cast<double>(start) /
-                          static_cast<double>(plan.sites[place].batch));
-    target_seconds = std::max(target_seconds, overhead + steps * speed.step_seconds);
-    paces.push_back({overhead, speed.step_seconds});
-    places.push_back(place);
+  const auto known = known_paces(sites, speeds);
+  if (known.places.empty()) refuse_unknown_speeds();
+  // Of each known site: the steps for as many sequences as the base work has, and their end.
+  std::vector<double> base_steps, base_ends;
+  for (std::size_t i = 0; i < known.places.size(); ++i) {
+    const auto batch = static_cast<double>(plan.sites[known.places[i]].batch);
+    base_steps.push_back(
+        std::max(1.0, static_cast<double>(config.base_steps) * static_cast<double>(start) / batch));
+    base_ends.push_back(known.paces[i].overhead_seconds +
+                        base_steps[i] * known.paces[i].step_seconds);
   }
-  if (places.empty()) refuse_unknown_speeds();
-  const auto steps = steps_to_meet(paces, target_seconds);
-  for (std::size_t i = 0; i < places.size(); ++i) plan.sites[places[i]].local_steps = steps[i];
+  const double most_seconds = round_bound(config, known.paces, known.in_seconds).seconds;
+  const double target_seconds = std::min(std::ranges::max(base_ends), most_seconds);
+  const auto steps = steps_to_meet(known.paces, target_seconds, most_seconds);
+  const int64_t most_steps = most_local_steps(config);
+  for (std::size_t i = 0; i < known.places.size(); ++i) {
+    auto& work = plan.sites[known.places[i]];
+    // A slower site's first step may end later than the bound; the others then wait for it.
+    work.local_steps = std::min(steps[i], most_steps);
+    if (base_ends[i] > most_seconds * (1 + kTimeRounding)) {
+      work.left_out_steps = std::max<int64_t>(0, std::llround(base_steps[i]) - work.local_steps);
+    }
+  }
   return plan;
 }
 
@@ -327,9 +350,15 @@ void explain_hybrid(const PlanConfig& config, std::span<const SiteKnowledge> sit
   predict_round(plan, overheads);
   const int64_t start = start_batch(config, most_batch(config, sites.size()));
   const auto tflops = compared_tflops(sites);
+  const auto known = known_paces(sites, speeds);
   for (std::size_t place = 0; place < sites.size(); ++place) {
     auto& work = plan.sites[place];
     work.reason = reason_of(work, speeds[place].source, tflops[place], plan.round_seconds);
+    if (work.left_out_steps > 0) {
+      work.reason += fmt::format("; it leaves out {} of {} steps, so that {}", work.left_out_steps,
+                                 work.local_steps + work.left_out_steps,
+                                 round_bound(config, known.paces, known.in_seconds).reason);
+    }
     if (config.equal_steps || work.batch == start || !predictors[place].has_fits()) continue;
     const auto base = choose_load(config, sites[place], predictors[place], start);
     const double gain = static_cast<double>(work.batch) / static_cast<double>(base.batch) *

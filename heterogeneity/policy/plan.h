@@ -20,7 +20,9 @@ struct SitePlan {
   // The steps for which data is reserved: H; more in a round that ends by its deadline; fewer in
   // one that is planned again.
   int64_t most_steps = 0;
-  int64_t steps_before = 0;  // of these, done when the round was planned again
+  int64_t steps_before = 0;  // of those, done when the round was planned again
+  // Steps of the base work that it leaves out, as they would make the round too long.
+  int64_t left_out_steps = 0;
   // Predictions for the round; nullopt if the step time is unknown.
   std::optional<double> step_seconds;     // one inner step
   std::optional<double> compute_seconds;  // all of them

@@ -55,6 +55,8 @@ struct PlanConfig {
   std::optional<int64_t> micro_batch;
   std::optional<int64_t> critical_batch;
   std::optional<BatchGrowth> batch_growth;
+  std::optional<int64_t> most_steps;
+  std::optional<double> round_seconds;
   bool replan = true;
   RoundEnd round_end = RoundEnd::kSteps;
   double slack_fraction = 0.01;
@@ -79,6 +81,15 @@ struct PlanConfig {
     visit("batch_growth", batch_growth,
           "lets base_batch grow from round to round, while all sites' batches together are smaller "
           "than the measured gradient noise scale; null keeps it");
+    visit(
+        "most_steps", most_steps,
+        "most local steps of a site under hybrid: a site that is too slow for it takes fewer than "
+        "base_steps; null: 1000, or 2.5 times base_steps if that is more",
+        at_least(1));
+    visit("round_seconds", round_seconds,
+          "longest round under hybrid, without the exchange: a site that is too slow for it takes "
+          "fewer than base_steps; null: as most_steps allows",
+          above(0));
     visit("replan", replan, "hybrid plans every round from the step times of those before");
     visit(
         "round_end", round_end,

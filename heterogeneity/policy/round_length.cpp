@@ -72,11 +72,13 @@ std::vector<double> candidate_ends(std::span<const Pace> paces, double target, d
 // Rounding each site down to whole steps leaves a site idle for half a step on average. The idle
 // time over the length of the round is a sawtooth, so a slightly different length can waste much
 // less.
-std::vector<int64_t> steps_to_meet(std::span<const Pace> paces, double target_seconds) {
+std::vector<int64_t> steps_to_meet(std::span<const Pace> paces, double target_seconds,
+                                   double most_seconds) {
   double least = target_seconds * (1 - kRoundTolerance);
   // No site can end before its first step does.
   for (const auto& pace : paces) least = std::max(least, end_of(pace, 1));
-  const double most = std::max(target_seconds * (1 + kRoundTolerance), least);
+  const double most =
+      std::max(std::min(target_seconds * (1 + kRoundTolerance), most_seconds), least);
   const double target = std::clamp(target_seconds, least, most);
 
   // The least idle time is at the end of some site's step, so only such lengths are tried.

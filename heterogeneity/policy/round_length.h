@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -20,7 +21,9 @@ struct Pace {
 
 // Returns the local steps of each site, at least 1, with the least share of idle time. The round
 // lasts `target_seconds` give or take kRoundTolerance, or as long as the slowest site needs for one
-// step. Of equally good lengths it takes the one nearest to the target.
-std::vector<int64_t> steps_to_meet(std::span<const Pace> paces, double target_seconds);
+// step. Of equally good lengths it takes the one nearest to the target. Only such a first step
+// ends after `most_seconds`.
+std::vector<int64_t> steps_to_meet(std::span<const Pace> paces, double target_seconds,
+                                   double most_seconds = std::numeric_limits<double>::infinity());
 
 }  // namespace farstep::heterogeneity

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "heterogeneity/policy/policy.h"
+#include "heterogeneity/policy/round_bound.h"
 #include "trainer/config/config_file.h"
 
 namespace farstep::heterogeneity {
@@ -133,6 +134,7 @@ void check_regions(const Scenario& scenario, const std::string& file) {
 }
 
 void check_plan(const PlanConfig& plan, const std::string& file) {
+  check_round_bound(plan, file);
   if (!plan.batch_growth) return;
   JsonPath{file, "plan.batch_growth"}.fail(
       "follows the noise of gradients, which a simulation does not have: leave it out, and "

@@ -330,7 +330,8 @@ std::vector<double> Simulation::coefficients(int64_t fragment) const {
     const auto& before = state.applied[static_cast<std::size_t>(fragment)];
     works.push_back({.steps = state.trained.steps - before.steps,
                      .batch = round_.sites[i].plan.batch,
-                     .tokens = state.trained.tokens - before.tokens});
+                     .tokens = state.trained.tokens - before.tokens,
+                     .missing_steps = round_.sites[i].plan.left_out_steps});
   }
   return averaging_coefficients(scenario_.averaging, works);
 }

@@ -12,7 +12,8 @@ struct Work {
   int64_t steps = 0;   // inner steps since the last sync; 0 for a joiner that brings nothing
   int64_t batch = 0;   // sequences of an inner step
   int64_t tokens = 0;  // trained since the last sync
-  // Planned steps that are not among them: the site has stopped earlier, or has begun anew since.
+  // Steps that are not among them, though the mean counts on them: the site has stopped earlier,
+  // has begun anew since, has joined, or is too slow for its part of the base work.
   int64_t missing_steps = 0;
   std::optional<double> rates = {};  // sum of their learning rates; nullopt: unknown
 

@@ -7,6 +7,7 @@
 #include "heterogeneity/plan/plan_report.h"
 #include "heterogeneity/plan/sync_plan.h"
 #include "heterogeneity/policy/policy.h"
+#include "heterogeneity/policy/round_bound.h"
 #include "outer_optimizer/outer_config.h"
 #include "outer_optimizer/strategy_kind.h"
 #include "trainer/base/system/printable.h"
@@ -21,7 +22,8 @@ struct PlanOptions {
   heterogeneity::Policy policy = heterogeneity::Policy::kHybrid;
   int64_t base_steps = heterogeneity::PlanConfig{}.base_steps;
   int64_t base_batch = heterogeneity::PlanConfig{}.base_batch;
-  std::optional<int64_t> micro_batch, critical_batch;
+  std::optional<int64_t> micro_batch, critical_batch, most_steps;
+  std::optional<double> round_seconds;
   outer_optimizer::AveragingRule averaging = outer_optimizer::OuterConfig{}.averaging;
   outer_optimizer::StrategyKind strategy = outer_optimizer::StrategyConfig{}.kind;
   std::vector<std::string> servers;
@@ -44,6 +46,11 @@ struct PlanOptions {
     visit("critical_batch", critical_batch,
           "most sequences of all sites' inner steps together, up to which hybrid raises batches",
           at_least(1));
+    visit("most_steps", most_steps,
+          "most local steps of a site under hybrid; else 1000, or 2.5 times base_steps if more",
+          at_least(1));
+    visit("round_seconds", round_seconds, "longest round under hybrid, without the exchange",
+          above(0));
     visit("averaging", averaging, "rule of the averaging weights");
     visit("strategy", strategy,
           "how the sites' replicas stay together; some need equal numbers of steps");
@@ -163,6 +170,9 @@ int plan_command(const Arguments& arguments) {
   config.critical_batch = options->critical_batch;
   config.equal_steps = traits_of(options->strategy).steps_together;
   if (config.equal_steps) check_steps_together(*options);
+  config.most_steps = options->most_steps;
+  config.round_seconds = options->round_seconds;
+  check_round_bound(config, "farstep plan");
   if (options->rounds && options->tokens) throw ConfigError("give either --rounds or --tokens");
   if (options->scatter && !traits_of(options->strategy).has_master) {
     throw ConfigError(fmt::format(

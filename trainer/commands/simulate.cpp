@@ -18,10 +18,10 @@ struct SimulateOptions {
   std::optional<int64_t> rounds, seed;
   std::optional<outer_optimizer::AveragingRule> averaging;
   std::optional<heterogeneity::Policy> policy;
-  std::optional<int64_t> base_steps, base_batch, micro_batch, critical_batch;
+  std::optional<int64_t> base_steps, base_batch, micro_batch, critical_batch, most_steps;
   std::optional<bool> replan;
   std::optional<heterogeneity::RoundEnd> round_end;
-  std::optional<double> slack_fraction;
+  std::optional<double> slack_fraction, round_seconds;
   std::optional<outer_optimizer::StrategyKind> strategy;
   std::optional<bool> scatter;
   std::optional<int64_t> example_bytes;
@@ -42,6 +42,8 @@ struct SimulateOptions {
     visit("base_batch", base_batch, "sequences of one inner step of a site");
     visit("micro_batch", micro_batch, "sequences of one forward and backward on a device");
     visit("critical_batch", critical_batch, "most sequences of all sites' inner steps together");
+    visit("most_steps", most_steps, "most local steps of a site under hybrid");
+    visit("round_seconds", round_seconds, "longest round under hybrid, without the exchange");
     visit("replan", replan, "true or false: hybrid plans every round from those before");
     visit("round_end", round_end, "steps or deadline");
     visit("slack_fraction", slack_fraction, "by how much of a round a last step may be late");
@@ -74,8 +76,9 @@ heterogeneity::Scenario read_scenario(const SimulateOptions& options, const std:
   for (const std::string name : {"rounds", "seed", "averaging", "example_bytes"}) {
     replace(name, name);
   }
-  for (const std::string name : {"policy", "base_steps", "base_batch", "micro_batch",
-                                 "critical_batch", "replan", "round_end", "slack_fraction"}) {
+  for (const std::string name :
+       {"policy", "base_steps", "base_batch", "micro_batch", "critical_batch", "most_steps",
+        "round_seconds", "replan", "round_end", "slack_fraction"}) {
     replace("plan." + name, name);
   }
   for (const std::string name : {"fragments", "delay_steps"}) replace("sync." + name, name);

@@ -113,6 +113,7 @@ std::vector<PlannedWork> planned_work(const RunConfig& config,
                        .batch = site.batch,
                        .local_steps = site.local_steps,
                        .most_steps = site.most_steps,
+                       .left_out_steps = site.left_out_steps,
                        .ends_by_steps = config.plan.round_end == heterogeneity::RoundEnd::kSteps});
   }
   return planned;

@@ -5,6 +5,7 @@
 
 #include "heterogeneity/policy/batch_growth.h"
 #include "heterogeneity/policy/policy.h"
+#include "heterogeneity/policy/round_bound.h"
 #include "trainer/settings/family_check.h"
 #include "trainer/strategy/make_strategy.h"
 
@@ -244,6 +245,7 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
         "with sync.exchange direct can change: set both so, or the target to null");
   }
   check_batch_growth(run.plan, run.sites, file);
+  check_round_bound(run.plan, file);
   run.deadlines.validate(file);
   return run;
 }

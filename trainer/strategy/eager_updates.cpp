@@ -166,6 +166,7 @@ void EagerUpdates::step(const heterogeneity::RoundTiming& so_far) {
   theta().push(whole(), local);
 
   progress_.work.batch = so_far.batch;
+  progress_.work.missing_steps = start_->planned[start_->view.self].left_out_steps;
   progress_.sent = wan::Contribution{.work = progress_.work, .timing = so_far, .fragments = 1};
   progress_.sent_round = start_->round;
   sent_plan_ = start_->planned;

@@ -180,9 +180,10 @@ void LowCommunication::send(const heterogeneity::RoundTiming& so_far) {
                     .timing = so_far,
                     .fragments = num_fragments()};
     contribution.work.batch = so_far.batch;
+    const auto& planned = start_->planned[start_->view.self];
+    contribution.work.missing_steps += planned.left_out_steps;
     if (so_far.is_leaving) {
-      const int64_t planned = start_->planned[start_->view.self].local_steps;
-      const int64_t due = schedule_of(planned).send_step(id.fragment);
+      const int64_t due = schedule_of(planned.local_steps).send_step(id.fragment);
       contribution.work.missing_steps += std::max<int64_t>(0, due - so_far.steps);
     }
     if (is_delayed) {  // the worker reads it while training changes theta_local

@@ -18,7 +18,10 @@ struct PlannedWork {
   std::string site;
   int64_t batch = 0;
   int64_t local_steps = 0;
-  int64_t most_steps = 0;     // the round's data allows no more
+  int64_t most_steps = 0;  // the round's data allows no more
+  // Steps of the base work that the plan leaves out. They count as missing, so that the site's
+  // weight is the share of its base work that it does.
+  int64_t left_out_steps = 0;
   bool ends_by_steps = true;  // false: by its deadline, after any number of steps
 };
 

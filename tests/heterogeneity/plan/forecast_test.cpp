@@ -102,6 +102,18 @@ TEST_CASE("a site that hardly adds to the run is named, with the run without it"
   CHECK_THAT(plan_text(forecast), Contains("Warning: " + *named));
 }
 
+TEST_CASE("a site that leaves out steps has the weight of what it does") {
+  auto settings = settings_of(Policy::kHybrid);
+  settings.plan.most_steps = settings.plan.base_steps;
+  const std::vector<SiteKnowledge> sites{timed_site("fast", 0.1), timed_site("slow", 0.5)};
+  const auto forecast = forecast_for(settings, sites);
+  const auto& slow = forecast.sites.back();
+  const double done =
+      static_cast<double>(slow.work.local_steps) / static_cast<double>(settings.plan.base_steps);
+  CHECK(done == Approx(0.2));
+  CHECK(slow.averaging_weight == Approx(done / (1 + done)));
+}
+
 TEST_CASE("a report is of a day, or of as many rounds or tokens as are asked for") {
   const auto forecast = forecast_for(settings_of(Policy::kHybrid), paper_sites());
   const auto day = plan_json(forecast)["run"];

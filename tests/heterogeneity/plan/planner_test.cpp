@@ -68,7 +68,10 @@ TEST_CASE("without profiles the first round is planned again after a few steps")
       sum += rest;
     }
     CHECK(1 - sum / (4 * last) < 0.02);
-    CHECK(last == Approx(96 * slowest).epsilon(0.06));
+    // No site takes more than the default of plan.most_steps.
+    const double fastest = *std::min_element(seconds.begin(), seconds.end());
+    CHECK(last == Approx(std::min(96 * slowest, 996 * fastest)).epsilon(0.06));
+    for (const auto& site : plan.sites) CHECK(site.local_steps <= 1000);
     CHECK(*plan.round_seconds == Approx(static_cast<double>(measuring) * slowest + last));
     CHECK_THAT(plan.sites[0].reason, Contains("measured in the run"));
 
