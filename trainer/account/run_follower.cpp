@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <map>
 
 #include "trainer/base/error.h"
 #include "trainer/telemetry/recorder.h"
@@ -11,12 +13,12 @@ namespace farstep {
 
 namespace fs = std::filesystem;
 
-// A folder with an event file is one site's; otherwise its subfolders are sites. Sites of one
-// machine share an output folder, and a folder that was fetched has one site.
-std::vector<fs::path> find_event_files(const fs::path& folder) {
-  std::error_code error;
-  if (fs::exists(folder / kEventFile, error)) return {folder / kEventFile};
+namespace {
+
+// Returns those of FOLDER/*/events.jsonl that are there, sorted. Throws DataError.
+std::vector<fs::path> files_in_subfolders(const fs::path& folder) {
   std::vector<fs::path> files;
+  std::error_code error;
   // A range-based loop would throw what the file system says in the middle of the list.
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -26,6 +28,52 @@ std::vector<fs::path> find_event_files(const fs::path& folder) {
   }
   if (error) throw DataError(fmt::format("{}: {}", folder.string(), error.message()));
   std::sort(files.begin(), files.end());
+  return files;
+}
+
+// Returns the first line; empty without a whole one.
+std::string first_line(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string line;
+  return std::getline(stream, line) && !stream.eof() ? line : "";
+}
+
+// Adds the copies in the folders of these sites, but of sites whose own file is there. The first
+// line of a copy is that of its site, whatever the folders' names are. Of two copies the longer one
+// is newer.
+void add_copies(std::vector<fs::path>& files) {
+  std::map<std::string, fs::path> copies;  // by their first lines
+  for (const auto& file : files) {
+    std::error_code error;
+    const auto folder = file.parent_path() / kCopiesFolder;
+    if (!fs::is_directory(folder, error)) continue;
+    for (const auto& copy : files_in_subfolders(folder)) {
+      const auto line = first_line(copy);
+      if (line.empty()) continue;
+      const auto [known, is_new] = copies.try_emplace(line, copy);
+      if (!is_new && fs::file_size(copy, error) > fs::file_size(known->second, error)) {
+        known->second = copy;
+      }
+    }
+  }
+  if (copies.empty()) return;
+  for (const auto& file : files) copies.erase(first_line(file));
+  for (const auto& [line, copy] : copies) files.push_back(copy);
+}
+
+}  // namespace
+
+// A folder with an event file is one site's; otherwise its subfolders are sites. Sites of one
+// machine share an output folder, and a folder that was fetched has one site.
+std::vector<fs::path> find_event_files(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  if (fs::exists(folder / kEventFile, error)) {
+    files = {folder / kEventFile};
+  } else {
+    files = files_in_subfolders(folder);
+  }
+  add_copies(files);
   return files;
 }
 
@@ -61,17 +109,30 @@ void RunFollower::retry() {
 // A run's folder appears when its first site begins.
 std::vector<UnreadableFile> RunFollower::find_new_files() {
   std::vector<UnreadableFile> unreadable;
+  std::vector<fs::path> found;
   for (const auto& folder : folders_) {
     std::error_code error;
     if (!fs::exists(folder, error) && !error) continue;
     try {
-      for (const auto& path : find_event_files(folder)) {
-        if (std::ranges::find(files_, path, &File::path) != files_.end()) continue;
-        files_.push_back({.path = path, .events = EventFollower(path)});
-      }
+      std::ranges::copy(find_event_files(folder), std::back_inserter(found));
     } catch (const DataError& failure) {
       unreadable.push_back({folder, "", failure.what()});
     }
+  }
+  // A copy may be known of whose site the own file has come since, or a newer copy: all is counted
+  // anew then, since a site has one file.
+  const bool is_replaced =
+      unreadable.empty() && std::ranges::any_of(files_, [&](const File& file) {
+        std::error_code error;
+        return std::ranges::find(found, file.path) == found.end() && fs::exists(file.path, error);
+      });
+  if (is_replaced) {
+    files_.clear();
+    report_ = {};
+  }
+  for (const auto& path : found) {
+    if (std::ranges::find(files_, path, &File::path) != files_.end()) continue;
+    files_.push_back({.path = path, .events = EventFollower(path)});
   }
   // Notes come in their order, whichever was there first.
   std::ranges::sort(files_, {}, &File::path);

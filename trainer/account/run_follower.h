@@ -15,8 +15,9 @@
 
 namespace farstep {
 
-// Returns FOLDER/*/events.jsonl, or events.jsonl in the folder of one site, sorted by name. Throws
-// DataError if the folder cannot be read.
+// Returns FOLDER/*/events.jsonl, or events.jsonl in the folder of one site, sorted by name; then,
+// of sites that are not among them, the copies in the `all_sites` of these folders, which that of
+// the coordinator's site has. Throws DataError if a folder cannot be read.
 std::vector<std::filesystem::path> find_event_files(const std::filesystem::path& folder);
 
 class RunFollower {

@@ -31,6 +31,40 @@ void append(const fs::path& file, std::string_view text) {
 
 }  // namespace
 
+TEST_CASE("the folder of the coordinator's site has the whole run, by its copies") {
+  const TemporaryFolder whole, host;
+  const auto run = small_run();
+  run.write(whole.path());
+  const auto expected = report_json(build_report(whole.path()));
+  const auto text_of = [&](std::size_t site) {
+    return read_file(whole / run.site_name(site) / "events.jsonl");
+  };
+  append(host / "node1" / "events.jsonl", text_of(0));
+  CHECK(build_report(host.path()).sites.size() == 1);
+  // A copy is behind its file, and may have nothing of one yet.
+  append(host / "node1" / "all_sites" / "node1" / "events.jsonl",
+         text_of(0).substr(0, text_of(0).find('\n') + 1));
+  append(host / "node1" / "all_sites" / "node2" / "events.jsonl", text_of(1));
+  append(host / "node1" / "all_sites" / "node3" / "events.jsonl", text_of(2).substr(0, 20));
+  RunFollower follower({host.path()});
+  follower.poll();
+  CHECK(follower.report()->sites.size() == 2);
+  append(host / "node1" / "all_sites" / "node3" / "events.jsonl", text_of(2).substr(20));
+  for (const auto& folder : {host.path(), host / "node1"}) {
+    CHECK(report_json(build_report(folder)) == expected);
+  }
+  follower.poll();
+  CHECK(report_json(*follower.report()) == expected);
+  // The site's own file takes the place of its copy.
+  append(host / "node2" / "events.jsonl", text_of(1));
+  follower.poll();
+  CHECK(report_json(*follower.report()) == expected);
+  CHECK(follower.unreadable().empty());
+  // A folder that was fetched has any name.
+  fs::rename(host / "node1", host / "fetched");
+  CHECK(report_json(build_report(host / "fetched")) == expected);
+}
+
 TEST_CASE("files that grow in any pieces give the report of the whole files") {
   const TemporaryFolder whole;
   const auto run = small_run();
