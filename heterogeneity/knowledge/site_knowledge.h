@@ -37,6 +37,10 @@ struct SiteKnowledge {
   bool trains = true;  // false: it adds up the others' gradients, and has no batch
   std::optional<SiteProfile> profile = {};
   std::optional<SeenStep> seen = {};
+  bool seen_in_round = false;  // `seen` is of a whole round, not of its first steps alone
+  // The last round's step time as a share of `seen`, if it was so much shorter that a second round
+  // must confirm it.
+  std::optional<double> fall = {};
   SeenLinks seen_links = {};
   // Its own time between the start of a round and the sync, without steps: evaluation, checkpoint,
   // delta.

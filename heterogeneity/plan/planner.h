@@ -46,7 +46,8 @@ class Planner {
   //
   // A site's first step time replaces the estimate. A later one that differs by less than a few
   // percent counts by half, since the difference is noise. A larger difference is a change of the
-  // site and counts in full, by at most a factor of four per round. The sites keep their work
+  // site and counts in full, by at most a factor of four per round. But if it falls by more than a
+  // third, it counts when a second round shows it too. The sites keep their work
   // unless other work saves enough idle time. A link figure replaces the old one only if it differs
   // by more than a fifth; less is noise. Without re-planning only the gradient's noise is learned,
   // and the plan stays. With plan.batch_growth the base batch may grow then (grown_batch), and a
@@ -78,7 +79,7 @@ class Planner {
  private:
   struct Known {
     explicit Known(SiteKnowledge knowledge);
-    void learn_steps(const RoundTiming& timing);
+    void learn_steps(const RoundTiming& timing, bool is_whole_round);
     void learn_links(const RoundTiming& timing);
 
     SiteKnowledge site;
@@ -96,7 +97,7 @@ class Planner {
   // Returns what is known of the plan's members.
   Members members() const;
   Members members(std::span<const std::string> names) const;
-  void learn(const View& view, std::span<const RoundTiming> timings);
+  void learn(const View& view, std::span<const RoundTiming> timings, bool is_whole_round);
   // Returns the plan of the present knowledge, independent of the plan before.
   RoundPlan fresh_plan(const Members& members) const;
   // Returns the settings of the present plan: the run's, with the base batch as it has grown.

@@ -43,6 +43,8 @@ PlannerState planner_state_from_json(const Json& json) {
 LearnedState learned_state(const SiteKnowledge& known) {
   LearnedState state{.site = known.site,
                      .seen = {},
+                     .seen_in_round = known.seen_in_round,
+                     .fall = known.fall,
                      .overhead_seconds = known.overhead_seconds,
                      .uplink_bits_per_second = known.seen_links.uplink_bits_per_second,
                      .rtt_seconds = known.seen_links.rtt_seconds};
@@ -54,6 +56,8 @@ LearnedState learned_state(const SiteKnowledge& known) {
 
 SiteKnowledge with_learned(SiteKnowledge known, const LearnedState& state) {
   known.site = state.site;
+  known.seen_in_round = state.seen_in_round;
+  known.fall = state.fall;
   known.overhead_seconds = state.overhead_seconds;
   known.seen_links = {state.uplink_bits_per_second, state.rtt_seconds};
   // The saved figures count alone, as they do at the other sites.

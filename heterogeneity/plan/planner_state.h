@@ -37,6 +37,8 @@ struct SeenState {
 struct LearnedState {
   std::string site;
   std::optional<SeenState> seen;
+  bool seen_in_round = false;
+  std::optional<double> fall;
   double overhead_seconds = 0;
   std::optional<double> uplink_bits_per_second, rtt_seconds;
 
@@ -44,6 +46,9 @@ struct LearnedState {
   void fields(Visitor&& visit) {
     visit("site", site, "name of the site", kRequired);
     visit("seen", seen, "the step time that the run has shown");
+    visit("seen_in_round", seen_in_round, "whether that is of a whole round");
+    visit("fall", fall, "the last round's step time as a share of it, not confirmed yet",
+          Rules{.least = 0, .most = 1, .above_least = true});
     visit("overhead_seconds", overhead_seconds, "its time besides the steps",
           required(in_range(0, kMostSeconds)));
     visit("uplink_bits_per_second", uplink_bits_per_second, "that the run has shown",
