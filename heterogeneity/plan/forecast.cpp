@@ -139,7 +139,7 @@ Forecast forecast_of(const ForecastSettings& settings, std::span<const SiteKnowl
                      const RoundPlan& plan) {
   Forecast forecast;
   forecast.policy = settings.plan.policy;
-  forecast.counts_sequences = !settings.sequence_length;
+  forecast.counts_examples = !settings.sequence_length;
   const auto weights = averaging_weights(settings.averaging, plan);
   for (std::size_t place = 0; place < plan.sites.size(); ++place) {
     auto& site = forecast.sites.emplace_back();

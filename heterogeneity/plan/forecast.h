@@ -42,10 +42,10 @@ struct SiteForecast {
   std::optional<RunWithout> without;        // nullopt if it is not known, or nobody else trains
 };
 
-// Tokens are sequences where their length is not known.
+// Tokens are examples where the length of a sequence is not known, or there are none.
 struct Forecast {
   Policy policy = Policy::kUniform;
-  bool counts_sequences = false;
+  bool counts_examples = false;
   std::vector<SiteForecast> sites;  // in the order of the plan
   int64_t tokens_a_round = 0;
   std::optional<double> train_seconds;    // of a round, until all sites are at the sync

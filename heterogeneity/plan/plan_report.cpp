@@ -25,7 +25,7 @@ std::string rate_text(const std::optional<double>& rate) {
 }
 
 const char* unit_of(const Forecast& forecast) {
-  return forecast.counts_sequences ? "sequences" : "tokens";
+  return forecast.counts_examples ? "examples" : "tokens";
 }
 
 // Rounds that `length` asks for; those of a day without a length.
@@ -91,7 +91,7 @@ std::string bytes_line(const Forecast& forecast) {
 }
 
 std::string table(const Forecast& forecast, std::size_t width) {
-  const auto* unit = forecast.counts_sequences ? "seq./s" : "tokens/s";
+  const auto* unit = forecast.counts_examples ? "ex./s" : "tokens/s";
   auto text = fmt::format(
       "{:<{}}  {:>7}  {:>6}  {:>11}  {:>8}  {:>7}  {:>6}  {:>12}  {:>10}  {:>10}\n", "site", width,
       "steps", "batch", "micro-batch", unit, "share", "weight", "compute", "wait", "without it");
@@ -173,8 +173,8 @@ std::string plan_text(const Forecast& forecast, const RunLength& length) {
   return text;
 }
 
-std::vector<std::string> forecast_lines(const Forecast& forecast) {
-  if (!forecast.round_seconds || forecast.sites.size() < 2) return {};
+std::string forecast_line(const Forecast& forecast) {
+  if (!forecast.round_seconds || forecast.sites.size() < 2) return "";
   auto line =
       fmt::format("planned: {} {} a second in rounds of {}", rate_text(forecast.tokens_per_second),
                   unit_of(forecast), duration_text(*forecast.round_seconds));
@@ -182,9 +182,7 @@ std::vector<std::string> forecast_lines(const Forecast& forecast) {
     if (!site.work.trains()) continue;
     line += fmt::format("; {} {}", site.work.site, percent_text(site.token_share));
   }
-  std::vector<std::string> lines{line};
-  lines.insert(lines.end(), forecast.warnings.begin(), forecast.warnings.end());
-  return lines;
+  return line;
 }
 
 // By the names of the run file's `sync`, so that it can be pasted there.

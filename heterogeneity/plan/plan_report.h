@@ -27,9 +27,9 @@ Json plan_json(const Forecast& forecast, const RunLength& length = {});
 // each site with the reason of its work.
 std::string plan_text(const Forecast& forecast, const RunLength& length = {});
 
-// Returns the speed of the run and its sites' shares in one line, and the warnings, a line each;
-// empty if no speed is known. For logs.
-std::vector<std::string> forecast_lines(const Forecast& forecast);
+// Returns the speed of the run and its sites' shares in one line, for logs; empty if no speed is
+// known, or one site is alone.
+std::string forecast_line(const Forecast& forecast);
 
 // Returns the choice of how to sync as one object; its members have the names of the run file's
 // `sync`.

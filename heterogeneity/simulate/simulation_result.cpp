@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainer/telemetry/figure_text.h"
+
 namespace farstep::heterogeneity {
 
 namespace {
@@ -24,7 +26,8 @@ std::string row_text(const SimulationResult& result, std::string_view name, std:
 
 }  // namespace
 
-SimulationResult::SimulationResult(const Scenario& scenario) {
+SimulationResult::SimulationResult(const Scenario& scenario)
+    : sequence_length(scenario.sequence_length.value_or(1)) {
   // All sites from the start, so that a site's id is its index.
   for (const auto& site : scenario.sites) sites.push_back({.site = site.name, .time = {}});
 }
@@ -38,6 +41,7 @@ void SimulationResult::add(const SimulatedRound& round) {
     ++site.rounds;
     site.last_steps = simulated.steps();
     site.last_batch = simulated.plan.batch;
+    site.tokens += simulated.steps() * simulated.plan.batch * sequence_length;
     site.time += time;
     for (const auto& sync : simulated.syncs) {
       if (!simulated.plan.trains()) continue;
@@ -54,6 +58,20 @@ double SimulationResult::idle_seconds(const SimulatedSite& site) const {
   return a_round(*this, site.time.seconds(SpanCause::kWait));
 }
 
+// A site that joined later was not there for the whole of it.
+double SimulationResult::run_seconds() const {
+  double longest = 0;
+  for (const auto& site : sites) longest = std::max(longest, site.time.total_seconds());
+  return longest;
+}
+
+double SimulationResult::tokens_per_second() const {
+  int64_t tokens = 0;
+  for (const auto& site : sites) tokens += site.tokens;
+  const double seconds = run_seconds();
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
 double SimulationResult::total_idle_seconds() const {
   double total = 0;
   for (const auto& site : sites) total += idle_seconds(site);
@@ -68,12 +86,15 @@ Json simulation_json(const SimulationResult& result) {
                      {"idle_seconds", result.idle_seconds(site)},
                      {"wan_seconds", a_round(result, site.time.seconds(SpanCause::kWan))},
                      {"serve_seconds", a_round(result, site.time.serve_seconds())},
-                     {"hidden_wan_seconds", a_round(result, site.hidden_wan_seconds)}});
+                     {"hidden_wan_seconds", a_round(result, site.hidden_wan_seconds)},
+                     {"tokens", site.tokens}});
   }
   Json json;
   json["rounds"] = result.rounds;
   json["sites"] = std::move(sites);
   json["total_idle_seconds"] = result.total_idle_seconds();
+  json["run_seconds"] = result.run_seconds();
+  json["tokens_per_second"] = result.tokens_per_second();
   return json;
 }
 
@@ -102,6 +123,9 @@ std::string simulation_text(const Scenario& scenario, const SimulationResult& re
     text += fmt::format("... and {} more\n", result.sites.size() - kMostSites);
   }
   text += row_text(result, "total", width, "", "", all, all_hidden_seconds);
+  text += fmt::format("\n{} tokens a second in rounds of {}\n",
+                      short_count_text(result.tokens_per_second()),
+                      duration_text(a_round(result, result.run_seconds())));
   text += "\nWaiting for peers, share of all time, by round";
   const auto rounds = result.idle_fractions.size();
   for (std::size_t round = 1; round <= rounds; ++round) {

@@ -15,6 +15,7 @@ struct SimulatedSite {
   std::string site;
   int64_t rounds = 0;                      // in which it took part
   int64_t last_steps = 0, last_batch = 0;  // of its last round
+  int64_t tokens = 0;                      // over the run
   TimeUse time;                            // over the run
   double hidden_wan_seconds = 0;           // over the run: syncs hidden behind training
 };
@@ -29,15 +30,21 @@ struct SimulationResult {
   double idle_seconds(const SimulatedSite& site) const;
   double total_idle_seconds() const;
 
+  // The time of the whole run, and the tokens of all sites in a second of it.
+  double run_seconds() const;
+  double tokens_per_second() const;
+
+  int64_t sequence_length = 1;
   int64_t rounds = 0;
   std::vector<SimulatedSite> sites;    // in order of site ids
   std::vector<double> idle_fractions;  // by round: share of the sites' time in waits for peers
 };
 
 // Returns
-// {"rounds","sites":[{"site","compute_seconds","idle_seconds","wan_seconds","hidden_wan_seconds"}],
-// "total_idle_seconds"}: means per round; the total is over the sites. wan_seconds is the time that
-// training did not hide.
+// {"rounds","sites":[{"site","compute_seconds","idle_seconds","wan_seconds","serve_seconds",
+// "hidden_wan_seconds","tokens"}],"total_idle_seconds","run_seconds","tokens_per_second"}. The
+// sites' seconds are means per round, and total_idle_seconds is their sum; run_seconds and tokens
+// are of the run. wan_seconds is the time that training did not hide.
 Json simulation_json(const SimulationResult& result);
 
 // Returns the same as a table with one line per site, and the share of idle time round by round.

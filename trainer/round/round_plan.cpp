@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "heterogeneity/plan/plan_report.h"
 #include "heterogeneity/plan/sync_choice.h"
 
 namespace farstep {
@@ -77,6 +78,23 @@ std::string reason_of_work(const Run& run) {
   return fmt::format("{}; the base batch has grown from {} to {}", reason, first, base_batch);
 }
 
+// Says what the run will give, once: as soon as the step times of all sites are known.
+void tell_forecast(Run& run) {
+  const auto& plan = run.plan();
+  if (run.has_told_forecast || plan.measuring_steps > 0 || !plan.round_seconds) return;
+  run.has_told_forecast = true;
+  heterogeneity::ForecastSettings settings{.plan = run.config.plan,
+                                           .averaging = run.config.outer.averaging,
+                                           .sync = run.strategy.sync_config(),
+                                           .parameters = run.parameters,
+                                           .sequence_length = {}};
+  settings.plan.base_batch = run.planner.base_batch();
+  if (!run.config.is_of_images()) settings.sequence_length = run.config.targets_per_example();
+  const auto forecast = forecast_of(settings, run.planner.sites(run.peers.view()), plan);
+  if (const auto line = forecast_line(forecast); !line.empty()) spdlog::info("{}", line);
+  for (const auto& warning : forecast.warnings) spdlog::warn("{}", warning);
+}
+
 ViewEvent view_event(int64_t round, const wan::ViewMessage& view) {
   ViewEvent event{.round = round, .generation = view.generation, .members = view.sites};
   // The message repeats the last loss when a site joins.
@@ -128,6 +146,7 @@ heterogeneity::RoundTiming timing_of(const Run& run) {
 }
 
 bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
+  tell_forecast(run);
   const auto& plan = run.own_plan();
   run.recorder.record(PlanEvent{.round = run.position.round(),
                                 .local_steps = plan.local_steps,

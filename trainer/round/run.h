@@ -80,6 +80,7 @@ struct Run {
   RunPosition position = {};
   RateCycle cycle = first_cycle(config.inner.rate, config.outer.rounds);  // equal at all members
   std::vector<double> reduction_shares = {};  // of the members, as of the last retune()
+  bool has_told_forecast = false;             // in the log, by the first plan with times
 
   bool is_done() const { return position.rounds_done >= config.outer.rounds; }
 

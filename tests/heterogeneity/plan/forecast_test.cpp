@@ -114,6 +114,14 @@ TEST_CASE("a site that leaves out steps has the weight of what it does") {
   CHECK(slow.averaging_weight == Approx(done / (1 + done)));
 }
 
+TEST_CASE("the line of a log has the speed and each site's share") {
+  const auto forecast = forecast_for(settings_of(Policy::kHybrid), paper_sites());
+  const auto line = forecast_line(forecast);
+  CHECK_THAT(line, Contains("tokens a second in rounds of"));
+  for (const auto& site : forecast.sites) CHECK_THAT(line, Contains("; " + site.work.site + " "));
+  CHECK(forecast_line(forecast_for(settings_of(Policy::kHybrid), {timed_site("a", 1)})).empty());
+}
+
 TEST_CASE("a report is of a day, or of as many rounds or tokens as are asked for") {
   const auto forecast = forecast_for(settings_of(Policy::kHybrid), paper_sites());
   const auto day = plan_json(forecast)["run"];

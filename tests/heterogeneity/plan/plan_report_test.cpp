@@ -55,7 +55,7 @@ TEST_CASE("seconds that are not known are null and a dash") {
   REQUIRE(json["tokens_per_second"].is_null());
   REQUIRE(json["run"].is_null());
   REQUIRE_THAT(plan_text(forecast), Contains("not known"));
-  REQUIRE(forecast_lines(forecast).empty());
+  REQUIRE(forecast_line(forecast).empty());
 }
 
 TEST_CASE("the table has a line a site and a line that says why") {

@@ -12,13 +12,13 @@ TEST_CASE("the JSON has means a round and their total over the sites") {
   json["rounds"] = 4;
   json["sites"][1]["joins_at_round"] = 3;  // half of the rounds
   const auto printed = simulation_json(simulate(scenario_of(json)));
-  CHECK(printed.size() == 3);
+  CHECK(printed.size() == 5);
   CHECK(printed["rounds"] == 4);
   const std::vector<double> compute{10, 10, 40};
   const std::vector<double> idle{30, 10, 0};
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& site = printed["sites"][i];
-    CHECK(site.size() == 6);
+    CHECK(site.size() == 7);
     CHECK(site["site"] == "s" + std::to_string(i));
     CHECK(site["compute_seconds"].get<double>() == Approx(compute[i]));
     CHECK(site["idle_seconds"].get<double>() == Approx(idle[i]).margin(1e-9));
@@ -27,6 +27,13 @@ TEST_CASE("the JSON has means a round and their total over the sites") {
     CHECK(site["hidden_wan_seconds"] == 0);
   }
   CHECK(printed["total_idle_seconds"].get<double>() == Approx(40));
+  // 100 steps a round of the same batch, in rounds of 40 s; the second site takes part in half.
+  const auto tokens = printed["sites"][0]["tokens"].get<int64_t>();
+  CHECK(tokens > 0);
+  CHECK(printed["sites"][1]["tokens"].get<int64_t>() * 2 == tokens);
+  CHECK(printed["run_seconds"].get<double>() == Approx(160));
+  CHECK(printed["tokens_per_second"].get<double>() * 160 ==
+        Approx(2.5 * static_cast<double>(tokens)));
 }
 
 TEST_CASE("the table has a line a site and stays short for many sites and rounds") {
