@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "trainer/base/error.h"
 #include "trainer/telemetry/recorder.h"
@@ -38,10 +39,12 @@ std::string first_line(const fs::path& file) {
   return std::getline(stream, line) && !stream.eof() ? line : "";
 }
 
-// Adds the copies in the folders of these sites, but of sites whose own file is there. The first
-// line of a copy is that of its site, whatever the folders' names are. Of two copies the longer one
-// is newer.
+// Adds the copies in the folders of these sites, but of sites whose own file is there, by the name
+// of its folder or by its first line: a folder that was fetched may have any name, and a damaged
+// file any line. Of two copies the longer one is newer.
 void add_copies(std::vector<fs::path>& files) {
+  std::set<fs::path> names;
+  for (const auto& file : files) names.insert(file.parent_path().filename());
   std::map<std::string, fs::path> copies;  // by their first lines
   for (const auto& file : files) {
     std::error_code error;
@@ -49,7 +52,7 @@ void add_copies(std::vector<fs::path>& files) {
     if (!fs::is_directory(folder, error)) continue;
     for (const auto& copy : files_in_subfolders(folder)) {
       const auto line = first_line(copy);
-      if (line.empty()) continue;
+      if (line.empty() || names.contains(copy.parent_path().filename())) continue;
       const auto [known, is_new] = copies.try_emplace(line, copy);
       if (!is_new && fs::file_size(copy, error) > fs::file_size(known->second, error)) {
         known->second = copy;

@@ -205,11 +205,14 @@ std::optional<StepResult> InnerStep::finish() {
   return result;
 }
 
+double InnerStep::warm_up_factor() const {
+  if (warm_steps_ >= warm_up_steps_) return 1;
+  return static_cast<double>(warm_steps_ + 1) / static_cast<double>(warm_up_steps_);
+}
+
 double InnerStep::rate_of(const StepTerms& terms) const {
-  const bool is_warm = warm_steps_ >= warm_up_steps_;
-  const double factor =
-      is_warm ? 1 : static_cast<double>(warm_steps_ + 1) / static_cast<double>(warm_up_steps_);
-  return factor * terms.learning_rate_factor * (config_.rate.peak_learning_rate * terms.rate_share);
+  return warm_up_factor() * terms.learning_rate_factor *
+         (config_.rate.peak_learning_rate * terms.rate_share);
 }
 
 InnerStep::Step InnerStep::make_step(const BatchView& batch, std::span<const int64_t> shares,

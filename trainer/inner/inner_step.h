@@ -77,6 +77,8 @@ class InnerStep {
   int64_t warm_up();
   // Replaces the moments by fresh ones, then warms up. No step may be under way.
   int64_t begin_anew();
+  // Returns what the warm-up multiplies the next step's learning rate by; 1 without one.
+  double warm_up_factor() const;
 
   // Counts `model` and the replicas.
   std::size_t num_devices() const { return devices_.size(); }

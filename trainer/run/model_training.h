@@ -30,6 +30,7 @@ class ModelTraining : public InnerTraining {
   bool is_step_under_way() const override { return under_way_.has_value(); }
   std::optional<StepDone> finish() override;
   int64_t begin_anew() override { return inner_.begin_anew(); }
+  double warm_up_factor() const override { return inner_.warm_up_factor(); }
   LocalTheta& theta() override { return theta_; }
   std::span<float> gradients() override { return inner_.host_gradients(); }
 

@@ -26,6 +26,7 @@ class ServedTraining : public InnerTraining {
   bool is_step_under_way() const override { return false; }
   std::optional<StepDone> finish() override { return std::nullopt; }
   int64_t begin_anew() override { return inner_.begin_anew(); }
+  double warm_up_factor() const override { return inner_.warm_up_factor(); }
   LocalTheta& theta() override { return theta_; }
   std::span<float> gradients() override { return inner_.host_gradients(); }
 

@@ -57,6 +57,8 @@ class InnerTraining {
   // Replaces the optimizer's moments by fresh ones, and lets the learning rate rise from near 0 in
   // the next steps. Returns their number. No step may be under way.
   virtual int64_t begin_anew() = 0;
+  // Returns what multiplies the schedule's learning rate in the next step; 1 unless it rises so.
+  virtual double warm_up_factor() const = 0;
 
   virtual LocalTheta& theta() = 0;
   // The memory in which step()'s `gradients` sums a step's gradient, flat, fp32.

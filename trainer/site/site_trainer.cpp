@@ -55,8 +55,10 @@ void SiteTrainer::step(SiteReduction* gradients, const std::stop_token& stop) {
                         .rate_share = rate_share(work_.rate, work_.cycle, position),
                         .learning_rate_factor = work_.learning_rate_factor,
                         .measures_noise = steps_done_ % kStepsOfAMeasurement == 0};
+  // Before the step, which counts in the warm-up.
+  const double factor = order.learning_rate_factor * inner_.warm_up_factor();
   record(take(order, gradients, stop));
-  learning_rate_ = work_.rate.peak_learning_rate * order.rate_share * order.learning_rate_factor;
+  learning_rate_ = work_.rate.peak_learning_rate * order.rate_share * factor;
   ++steps_done_;
 }
 

@@ -142,7 +142,10 @@ TEST_CASE("a step with fresh moments in mid-run is as small as its place in the 
   std::stop_source stop;
   stop.request_stop();
   CHECK_THROWS_AS(step.run(some_batch(2, 8, 1), 2, 0.5, stop.get_token()), Stopped);  // not taken
-  for (const double part : {0.25, 0.5, 0.75, 1.0, 1.0}) CHECK(rate_of_step() == part * rate);
+  for (const double part : {0.25, 0.5, 0.75, 1.0, 1.0}) {
+    CHECK(step.warm_up_factor() == part);
+    CHECK(rate_of_step() == part * rate);
+  }
 }
 
 TEST_CASE("a step that begins anew goes on as a fresh one with the same values") {

@@ -112,6 +112,7 @@ class FakeTraining : public InnerTraining {
     ++times_anew;
     return 0;
   }
+  double warm_up_factor() const override { return 1; }
   LocalTheta& theta() override { return theta_; }
   std::span<float> gradients() override {
     gradient_.resize(values.size());
