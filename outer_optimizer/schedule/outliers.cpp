@@ -11,19 +11,13 @@ namespace farstep::outer_optimizer {
 
 namespace {
 
-// The bound is of the updates alone: rounding and the weights' own growth come on top.
+// Rounding comes on top of the bound, and a value may be exactly at it.
 constexpr double kBoundSlack = 2;
 constexpr int64_t kLeastKnown = 4;
 // A normal deviation is this many median distances.
 constexpr double kDeviation = 1.4826;
 const double kLeftOutAlone = std::log(8.0), kLeftOutAmongOthers = std::log(16.0),
              kWarned = std::log(3.0), kSteady = std::log(2.0);
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 struct Member {
   double pace = 0;
@@ -58,6 +52,12 @@ std::optional<Excess> excess_of(std::size_t place, std::span<const std::optional
 }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
 
 std::optional<double> pace_of(double norm, const Work& work) {
   if (norm == 0 || work.rates.value_or(0) == 0) return std::nullopt;

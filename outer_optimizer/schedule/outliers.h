@@ -26,6 +26,10 @@ inline std::span<const std::string_view> enum_names(OutlierRule) {
   return kNames;
 }
 
+// Returns the median; of an even number of values the mean of the middle two. `values` is not
+// empty.
+double median(std::vector<double> values);
+
 // Returns the pace of a delta of this norm (delta_figures.h); nullopt for a norm of 0 and unknown
 // rates.
 std::optional<double> pace_of(double norm, const Work& work);

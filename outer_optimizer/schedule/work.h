@@ -23,9 +23,7 @@ struct Work {
     visit("batch", batch, "sequences of an inner step", required(at_least(0)));
     visit("tokens", tokens, "tokens of these steps", required(at_least(0)));
     visit("missing_steps", missing_steps,
-          "planned steps that are not among them, as the site was asked to stop, or began anew in "
-          "mid-round",
-          at_least(0));
+          "steps that are not among them, though the mean counts on them", at_least(0));
     visit("rates", rates, "sum of the learning rates of these steps; null: unknown", at_least(0));
   }
   bool operator==(const Work&) const = default;

@@ -39,8 +39,8 @@ TEST_CASE("the usual pace is the median of the last eight") {
     history.add(0, figures, work);
   }
   const auto figures = history.figures(0, std::vector<float>{1}, work, 0, false);
-  CHECK(figures.usual_pace == Approx(8.45).margin(0.051));
-  CHECK(figures.pace_spread == Approx(0.2).margin(0.051));
+  CHECK(figures.usual_pace == Approx(8.45).margin(1e-6));
+  CHECK(figures.pace_spread == Approx(0.2).margin(1e-6));
   DeltaHistory restored;
   restored.restore(history.state());
   CHECK(restored.figures(0, std::vector<float>{1}, work, 0, false) == figures);

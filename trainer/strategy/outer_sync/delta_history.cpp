@@ -1,6 +1,5 @@
 #include "trainer/strategy/outer_sync/delta_history.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "outer_optimizer/schedule/extent.h"
@@ -12,12 +11,6 @@ namespace {
 
 // Enough for a median that one odd round does not move, few enough to follow the training.
 constexpr std::size_t kPaces = 8;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 }  // namespace
 
@@ -38,10 +31,10 @@ outer_optimizer::DeltaFigures DeltaHistory::figures(int64_t fragment, std::span<
   }
   figures.known_paces = std::ssize(past.paces);
   if (past.paces.empty()) return figures;
-  figures.usual_pace = median(past.paces);
+  figures.usual_pace = outer_optimizer::median(past.paces);
   auto distances = past.paces;
   for (auto& pace : distances) pace = std::abs(pace - figures.usual_pace);
-  figures.pace_spread = median(std::move(distances));
+  figures.pace_spread = outer_optimizer::median(std::move(distances));
   return figures;
 }
 

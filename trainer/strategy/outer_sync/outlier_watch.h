@@ -24,8 +24,8 @@ class OutlierWatch {
   // Forgets the past deltas. The residuals are zeros.
   void begin_anew() { history_.restart(fragments_, true); }
 
-  // Returns the figures of a delta, finite values that begin from `theta`; nullopt if nobody is to
-  // judge it. Figures are needed where the delta is checked for infinite sums, too.
+  // Returns the figures of a delta, whose steps began from `theta`; nullopt if nobody is to judge
+  // it. The largest value is infinite if one of the delta is; NaN is not allowed.
   std::optional<outer_optimizer::DeltaFigures> figures(int64_t fragment,
                                                        std::span<const float> delta,
                                                        std::span<const float> theta,
