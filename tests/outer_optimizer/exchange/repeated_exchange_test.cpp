@@ -118,36 +118,32 @@ Sync sync_of(int num_sites, std::size_t size, const Codec& codec) {
 // Enough for several chunks of every codec a site.
 constexpr std::size_t kSize = 6'000'007;
 
-TEST_CASE(
-    "the others go on with what they have, to the bits of an exchange without the lost site") {
-  int lost = 0;  // another one each time
-  for (const auto kind :
-       {CodecKind::kFp32, CodecKind::kFp16, CodecKind::kInt8, CodecKind::kInt4, CodecKind::kTopK}) {
-    const auto codec = make_codec({.kind = kind, .top_fraction = 0.2});
-    INFO(codec->name());
-    auto sync = sync_of(4, kSize, *codec);
-    // It begins its fifth chunk, which is when it has the means of the first one.
-    REQUIRE(sync.exchange(lost, 24).empty());
-    sync.sites.erase(sync.sites.begin() + lost);
-    lost = (lost + 1) % 4;
-    int64_t held = 0;
-    for (const auto& site : sync.sites) {
-      for (const auto& range : site.holding->received) held += range.size();
-    }
-    CHECK(held > 0);
-    CHECK(held < sync.size());
-    const auto means = sync.exchange();
-    auto fresh = sync.afresh();
-    const auto expected = fresh.exchange();
-    REQUIRE(means.size() == 3);
-    for (const auto& mean : means) REQUIRE(mean == expected[0]);
-    // Two others need not send what a site holds.
-    uint64_t sent = 0, sent_afresh = 0;
-    for (const auto bytes : sync.sent_bytes) sent += bytes;
-    for (const auto bytes : fresh.sent_bytes) sent_afresh += bytes;
-    CHECK(sent + static_cast<uint64_t>(2 * codec->encoded_bytes(held)) ==
-          Approx(sent_afresh).epsilon(0.001));
+TEMPLATE_TEST_CASE_SIG(
+    "the others go on with what they have, to the bits of an exchange without the lost site", "",
+    ((CodecKind kKind, int kLost), kKind, kLost), (CodecKind::kFp32, 0), (CodecKind::kFp16, 1),
+    (CodecKind::kInt8, 2), (CodecKind::kInt4, 3), (CodecKind::kTopK, 0)) {
+  const auto codec = make_codec({.kind = kKind, .top_fraction = 0.2});
+  auto sync = sync_of(4, kSize, *codec);
+  // It begins its fifth chunk, which is when it has the means of the first one.
+  REQUIRE(sync.exchange(kLost, 24).empty());
+  sync.sites.erase(sync.sites.begin() + kLost);
+  int64_t held = 0;
+  for (const auto& site : sync.sites) {
+    for (const auto& range : site.holding->received) held += range.size();
   }
+  CHECK(held > 0);
+  CHECK(held < sync.size());
+  const auto means = sync.exchange();
+  auto fresh = sync.afresh();
+  const auto expected = fresh.exchange();
+  REQUIRE(means.size() == 3);
+  for (const auto& mean : means) REQUIRE(mean == expected[0]);
+  // Two others need not send what a site holds.
+  uint64_t sent = 0, sent_afresh = 0;
+  for (const auto bytes : sync.sent_bytes) sent += bytes;
+  for (const auto bytes : fresh.sent_bytes) sent_afresh += bytes;
+  CHECK(sent + static_cast<uint64_t>(2 * codec->encoded_bytes(held)) ==
+        Approx(sent_afresh).epsilon(0.001));
 }
 
 TEST_CASE("a site that is lost at any moment of several exchanges changes no bit") {
