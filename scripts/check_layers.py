@@ -73,7 +73,8 @@ MAY_INCLUDE = {
     "trainer/model/cpu_ops": "base memory numbers kernels products model matmul llama fused",
     "trainer/model/gpu_ops": "base cuda numbers kernels gpu llama fused",
     "trainer/rate": "base config",
-    "trainer/checkpoint": "base memory system config data rate numbers knowledge",
+    "trainer/validation": "base config knowledge",
+    "trainer/checkpoint": "base memory system config data rate validation numbers knowledge",
     "heterogeneity/profile": "base memory system config knowledge sockets transport collective",
     "trainer/inner/optimizer": "base memory config kernels parameters",
     "trainer/inner/muon": "base memory config numbers parameters matmul optimizer",
@@ -84,7 +85,7 @@ MAY_INCLUDE = {
     "trainer/strategy": "base memory config telemetry reduction schedule codec exchange outer_optimizer protocol "
     "sockets transport outer_sync",
     "trainer/scatter": "base data transport exchange",
-    "trainer/settings": "base config data schedule outer_optimizer policy link sockets protocol admission shape model checkpoint inner "
+    "trainer/settings": "base config data schedule outer_optimizer policy link sockets protocol admission shape model validation checkpoint inner "
     "outer_sync strategy",
     "trainer/model/language": "base system config text tokenizer documents tokens settings shape model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/model/convnet": "base config images settings parameters shape model checkpoint",
@@ -93,13 +94,13 @@ MAY_INCLUDE = {
     "tunnel link collective emulate protocol membership exchange",
     "trainer/facade": "base system config telemetry schedule codec protocol settings outer_optimizer outer_sync peers",
     "trainer/site": "base memory config telemetry data reduction rate knowledge policy strategy",
-    "trainer/round": "base config settings telemetry data rate plan sockets transport protocol peers site strategy",
+    "trainer/round": "base config settings telemetry data rate validation knowledge plan sockets transport protocol peers site strategy",
     "trainer/watch": "base system config telemetry account report sockets",
     "trainer/launch": "base system config settings telemetry account watch link sockets checkpoint",
     "trainer/probe": "base processor system config data tokens images settings knowledge profile sockets model matmul llama "
     "language convnet tasks inner peers",
     "trainer/run": "base processor system config settings telemetry data schedule plan link sockets transport protocol "
-    "membership parameters model matmul language tasks checkpoint rate inner strategy scatter peers site round launch",
+    "membership parameters model matmul language tasks validation checkpoint rate inner strategy scatter peers site round launch",
     "trainer/manual": "base config",
     "trainer/doctor": "base processor system config settings inner model knowledge sockets transport secure peers probe run",
     "trainer/init": "base system config settings shape model link sockets secure",

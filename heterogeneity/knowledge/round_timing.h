@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "heterogeneity/knowledge/gradient_noise.h"
+#include "heterogeneity/knowledge/partial_validation.h"
 #include "trainer/config/fields.h"
 
 namespace farstep::heterogeneity {
@@ -23,6 +25,7 @@ struct RoundTiming {
   // The site was asked to stop: it has ended its round early, and leaves after it.
   bool is_leaving = false;
   GradientNoise noise = {};  // of the round's steps that were measured
+  std::optional<PartialValidation> validation = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -42,6 +45,7 @@ struct RoundTiming {
     visit("is_leaving", is_leaving,
           "the site was asked to stop: its round ends after these steps, and it leaves then");
     visit("noise", noise, "what the steps have shown of the gradient's noise");
+    visit("validation", validation, "the site's part of its newest validation; null: it has none");
   }
   bool operator==(const RoundTiming&) const = default;
 };

@@ -66,7 +66,8 @@ struct SiteFigures {
   std::map<int64_t, ValidationShare> validations;  // by round; of a repeated one the last
   std::vector<ViewEvent> views;
   std::vector<OutlierEvent> outliers;  // of all members
-  std::vector<Record> milestones;      // those of runs, views and rounds, in the coordinator's time
+  std::vector<RiseEvent> rises;
+  std::vector<Record> milestones;  // those of runs, views and rounds, in the coordinator's time
   std::vector<SyncChangeEvent> sync_changes;
   std::optional<PlanEvent> plan;              // the last one
   std::optional<CheckpointEvent> checkpoint;  // the last one
@@ -103,6 +104,7 @@ struct SiteFigures {
   void take(const SyncChangeEvent& event) { sync_changes.push_back(event); }
   void take(const ViewEvent& event);
   void take(const OutlierEvent& event) { outliers.push_back(event); }
+  void take(const RiseEvent& event) { rises.push_back(event); }
   void take(const EvaluationEvent& event);
   void take(const CheckpointEvent& event) { checkpoint = event; }
   void take(const EndEvent& event) { end = event; }

@@ -82,7 +82,14 @@ class LeftBehindError : public PeerError {
   explicit LeftBehindError(const std::string& message) : PeerError("", message) {}
 };
 
-// A loss, gradient or delta that is not finite.
+// The same for a site whose state is not that of the run any more, so that no checkpoint may have
+// it.
+class StaleStateError : public LeftBehindError {
+ public:
+  using LeftBehindError::LeftBehindError;
+};
+
+// A loss, gradient or delta that is not finite, or a loss that rises too far.
 class DivergenceError : public Error {
  public:
   explicit DivergenceError(const std::string& message) : Error(ErrorKind::kDivergence, message) {}

@@ -136,12 +136,12 @@ std::vector<CheckpointEntry> resumable_checkpoints(const fs::path& root) {
 }
 
 // Entries come newest first, so the first `keep` different rounds stay.
-void prune_checkpoints(const fs::path& root, int64_t keep, std::optional<int64_t> pinned) {
+void prune_checkpoints(const fs::path& root, int64_t keep, std::span<const int64_t> pinned) {
   FARSTEP_CHECK(keep >= 1, "keep is {}", keep);
   std::set<int64_t> kept_rounds;
   for (const auto& entry : list_checkpoints(root)) {
     const bool is_old = std::ssize(kept_rounds) == keep && !kept_rounds.contains(entry.round);
-    const bool is_pinned = entry.round == pinned && entry.step == 0;
+    const bool is_pinned = entry.step == 0 && std::ranges::count(pinned, entry.round) > 0;
     if (is_old && !is_pinned) discard(entry);
     if (std::ssize(kept_rounds) < keep) kept_rounds.insert(entry.round);
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -41,11 +42,11 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& root)
 // newest first by (round, step). Skips a damaged one with a warning that names file and reason.
 std::vector<CheckpointEntry> resumable_checkpoints(const std::filesystem::path& root);
 
-// Removes all checkpoints except those of the newest `keep` rounds, and the one after `pinned`
+// Removes all checkpoints except those of the newest `keep` rounds, and those after `pinned`
 // rounds. It counts rounds, not folders: a checkpoint in mid-round must not displace a round from
 // which a lost peer can still resume. Throws DataError.
 void prune_checkpoints(const std::filesystem::path& root, int64_t keep,
-                       std::optional<int64_t> pinned = {});
+                       std::span<const int64_t> pinned = {});
 
 // Removes all checkpoints newer than `resumed`, so that a run that went back does not find its
 // abandoned rounds. Throws DataError.

@@ -21,7 +21,7 @@ class Folders : public CheckpointStore {
   SavedCheckpoint save(const TrainState& state, const std::stop_token& stop) override {
     auto saved = save_checkpoint(root_, state, stop);
     // Older checkpoints go only when the new one is whole.
-    prune_checkpoints(root_, keep_, state.pinned_round);
+    prune_checkpoints(root_, keep_, state.pinned_rounds);
     return saved;
   }
 

@@ -32,7 +32,7 @@ class CheckpointStore {
 };
 
 // Returns a store of folders in `root`, which keeps those of the newest `keep` rounds, and of a
-// state's pinned round.
+// state's pinned rounds.
 std::unique_ptr<CheckpointStore> checkpoint_folders(std::filesystem::path root, int64_t keep);
 
 // A checkpoint to write.

@@ -102,4 +102,11 @@ void load_checkpoint(const CheckpointEntry& entry, TrainState& into) {
   SafetensorsFile(folder / kSite).copy_all(into.site);
 }
 
+void load_global(const CheckpointEntry& entry, const NamedBuffers& global,
+                 const NamedBuffers& outer) {
+  verify_manifest(entry.folder);
+  SafetensorsFile(entry.folder / kHfModelFile).copy_all(global);
+  SafetensorsFile(entry.folder / kOuter).copy_all(outer);
+}
+
 }  // namespace farstep

@@ -21,6 +21,7 @@
 #include "trainer/config/json_fields.h"
 #include "trainer/data/run_windows.h"
 #include "trainer/rate/resumed_rate.h"
+#include "trainer/validation/validation_history.h"
 
 namespace farstep {
 
@@ -47,6 +48,8 @@ struct TrainProgress {
   Json products = {};
   std::optional<RateState> rate = {};
   std::optional<int64_t> unvalidated_since = {};
+  ValidationHistory validations = {};
+  std::optional<heterogeneity::PartialValidation> own_validation = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -75,6 +78,8 @@ struct TrainProgress {
     visit("rate", rate, "where the learning rate's schedule stands; null: of an older version");
     visit("unvalidated_since", unvalidated_since,
           "run_sequences before the last round, whose validation was stopped; null: none was");
+    visit("validations", validations, "what all sites know of the run's validations");
+    visit("own_validation", own_validation, "the site's part of the newest one");
   }
 };
 
@@ -86,8 +91,8 @@ struct TrainState {
   Json run_config;           // the resolved run config
   std::string model_config;  // config.json of the model
   std::span<const NamedText> model_files =
-      {};                                    // beside it, such as the tokenizer's; are only saved
-  std::optional<int64_t> pinned_round = {};  // stays however old it is; is not saved
+      {};                                   // beside it, such as the tokenizer's; are only saved
+  std::vector<int64_t> pinned_rounds = {};  // stay however old they are; are not saved
 };
 
 struct SavedCheckpoint {
@@ -116,5 +121,10 @@ Json load_run_config(const CheckpointEntry& entry);
 // that were saved. Throws DataError if names, dtypes or shapes differ or a file is malformed.
 // resumable_checkpoints() has verified the manifest.
 void load_checkpoint(const CheckpointEntry& entry, TrainState& into);
+
+// Fills `global` and `outer`, as in TrainState, and verifies the manifest first. Throws DataError;
+// the buffers are unchanged then if the manifest is at fault.
+void load_global(const CheckpointEntry& entry, const NamedBuffers& global,
+                 const NamedBuffers& outer);
 
 }  // namespace farstep

@@ -2,6 +2,7 @@
 
 #include "trainer/account/membership.h"
 #include "trainer/account/outliers.h"
+#include "trainer/account/rises.h"
 #include "trainer/report/page_style.h"
 #include "trainer/report/report_charts.h"
 #include "trainer/report/report_tables.h"
@@ -112,6 +113,9 @@ std::string html_report(const RunReport& report) {
   }
   if (const auto outliers = outlier_lines(report); !outliers.empty()) {
     html += section("Deltas out of proportion", paragraphs(outliers));
+  }
+  if (const auto rises = rise_lines(report); !rises.empty()) {
+    html += section("Validation losses that rose", paragraphs(rises));
   }
   html += table_section(work_table(report)) + table_section(traffic_table(report));
   if (const auto links = link_table(report); !links.rows.empty()) html += table_section(links);

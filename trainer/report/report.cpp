@@ -7,6 +7,7 @@
 
 #include "trainer/account/membership.h"
 #include "trainer/account/outliers.h"
+#include "trainer/account/rises.h"
 #include "trainer/account/run_follower.h"
 #include "trainer/base/error.h"
 #include "trainer/telemetry/recorder.h"
@@ -130,6 +131,8 @@ Json report_json(const RunReport& report) {
   json["presence"] = presence_json(membership);
   json["outliers"] = Json::array();
   for (auto outlier : outliers_of(report)) json["outliers"].push_back(to_json(outlier));
+  json["rises"] = Json::array();
+  for (auto rise : rises_of(report)) json["rises"].push_back(to_json(rise));
   return json;
 }
 

@@ -4,6 +4,7 @@
 
 #include "trainer/account/membership.h"
 #include "trainer/account/outliers.h"
+#include "trainer/account/rises.h"
 
 namespace farstep {
 
@@ -127,7 +128,8 @@ std::string report_text(const RunReport& report) {
     if (!table.rows.empty()) text += "\n" + table_text(table, kReportColumns);
   }
   text += membership_text(report) + plan_text(report) +
-          titled("Deltas out of proportion", outlier_lines(report));
+          titled("Deltas out of proportion", outlier_lines(report)) +
+          titled("Validation losses that rose", rise_lines(report));
   if (!report.notes.empty()) text += "\n";
   for (const auto& note : report.notes) text += wrapped("note: " + note, "");
   return text;

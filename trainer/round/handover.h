@@ -14,6 +14,7 @@
 #include "trainer/config/json_fields.h"
 #include "trainer/data/run_windows.h"
 #include "trainer/rate/rate_schedule.h"
+#include "trainer/validation/validation_history.h"
 #include "wan/protocol/protocol.h"
 
 namespace farstep {
@@ -29,6 +30,7 @@ struct SharedState {
   std::vector<std::string> members;  // for which the next round is planned
   std::vector<double> reduction_shares;
   RateCycle cycle;
+  ValidationHistory validations;
   Json planner, strategy;
   std::string momentum_hash;
 
@@ -43,6 +45,7 @@ struct SharedState {
     visit("reduction_shares", reduction_shares, "of the last retune, by member", kRequired);
     visit("rate_cycle", cycle, "the part of the run in which the rate follows the schedule once",
           kRequired);
+    visit("validations", validations, "what all sites know of the run's validations", kRequired);
     visit("planner", planner, "as in a checkpoint", kRequired);
     visit("strategy", strategy, "as in a checkpoint", kRequired);
     visit("momentum_hash", momentum_hash, "checksum of the outer momentum", kRequired);

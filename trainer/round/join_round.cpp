@@ -9,6 +9,7 @@
 #include "trainer/config/strict_json.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_record.h"
+#include "trainer/round/validation.h"
 
 namespace farstep {
 
@@ -66,6 +67,8 @@ void take(Run& run, const SharedState& state) {
   run.position.rounds_done = state.rounds_done;
   run.position.measuring_syncs = state.measuring_syncs;
   run.position.unvalidated_since.reset();
+  run.position.validations = state.validations;
+  run.position.own_validation.reset();
   run.site.resume(0, 0, 0, {});
 }
 
@@ -79,6 +82,7 @@ SharedState shared_state(const Run& run) {
           .members = run.peers.view().members,
           .reduction_shares = run.reduction_shares,
           .cycle = run.cycle,
+          .validations = run.position.validations,
           .planner = run.planner.state(),
           .strategy = run.strategy.state(),
           .momentum_hash = {}};
@@ -111,6 +115,7 @@ bool attend_round(Run& run, const SharedState& state, const std::stop_token& sto
   const int64_t sequences_before = run.position.windows.pool().next();
   reserve_windows(run, plan);
   plan_after_round(run, record.syncs());
+  heed_validation(run, record.syncs());
   run.position.unvalidated_since = sequences_before;
   return true;
 }

@@ -142,6 +142,7 @@ heterogeneity::RoundTiming timing_of(const Run& run) {
   const auto uplink = run.peers.uplink();
   timing.uplink_bits_per_second = uplink.bits_per_second.value_or(0);
   timing.rtt_seconds = uplink.state.rtt_seconds;
+  timing.validation = run.position.own_validation;
   return timing;
 }
 

@@ -20,6 +20,7 @@
 #include "trainer/site/site_trainer.h"
 #include "trainer/strategy/strategy.h"
 #include "trainer/telemetry/recorder.h"
+#include "trainer/validation/validation_history.h"
 
 namespace farstep {
 
@@ -33,6 +34,9 @@ struct RunPosition {
   // Between two rounds, until it was seen whether a validation is due: the training sequences of
   // all sites before the last round.
   std::optional<int64_t> unvalidated_since = {};
+  ValidationHistory validations = {};  // equal at all members between two rounds
+  // This site's part of the newest validation, for the others.
+  std::optional<heterogeneity::PartialValidation> own_validation = {};
 
   int64_t round() const { return rounds_done + 1; }  // under way, or the next
 };
@@ -53,6 +57,9 @@ class Checkpoints {
   // Sets those aside that are of later rounds than `round`: the site goes on with the others' state
   // after that round, and has left its own.
   virtual void leave_after(int64_t round) = 0;
+  // Replaces theta_global and momentum by those of the checkpoint after `round`, between two
+  // rounds. Returns false, and changes nothing, if there is no whole one.
+  virtual bool load_global(Run& run, int64_t round) = 0;
 };
 
 // Measures the loss of theta_global.

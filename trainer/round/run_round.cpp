@@ -13,6 +13,7 @@
 #include "trainer/round/mid_round_handover.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_record.h"
+#include "trainer/round/validation.h"
 
 namespace farstep {
 
@@ -90,6 +91,7 @@ bool end_round(Run& run, RoundRecord& record, bool is_leaving, const std::stop_t
   record.finish();
   plan_next_round(run, record.syncs());
   run.site.end_round(std::max(0.0, own_seconds));
+  heed_validation(run, record.syncs());
   if (const auto* newest = record.newest_sync()) hand_over(run, *newest);
   return true;
 }

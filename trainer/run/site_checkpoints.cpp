@@ -54,6 +54,17 @@ RateState rate_of_older(const Run& run, const Json& run_config, const Checkpoint
   }
 }
 
+// Returns the rounds to which the run may go back.
+std::vector<int64_t> pinned_rounds(const Run& run) {
+  std::vector<int64_t> rounds;
+  const auto& validations = run.position.validations;
+  for (const auto round : {rounds_before_decay(run.config.inner.rate, run.cycle),
+                           validations.round_to_go_back_to(run.config.checkpoint.every_rounds)}) {
+    if (round) rounds.push_back(*round);
+  }
+  return rounds;
+}
+
 }  // namespace
 
 SiteCheckpoints::SiteCheckpoints(const RunConfig& config, const SiteGround& ground,
@@ -98,7 +109,9 @@ TrainProgress SiteCheckpoints::progress_of(const Run& run) const {
           .strategy = strategy.state(),
           .products = measured_choice(run.config.inner.compute),
           .rate = run.rate(),
-          .unvalidated_since = position.unvalidated_since};
+          .unvalidated_since = position.unvalidated_since,
+          .validations = position.validations,
+          .own_validation = position.own_validation};
 }
 
 void SiteCheckpoints::begin(Run& run) {
@@ -128,7 +141,7 @@ void SiteCheckpoints::begin(Run& run) {
                  .run_config = to_json(run.config),
                  .model_config = task_.config_text(),
                  .model_files = task_.model_files(),
-                 .pinned_round = rounds_before_decay(run.config.inner.rate, run.cycle)},
+                 .pinned_rounds = pinned_rounds(run)},
        .copy = [this] { model_.inner->copy_snapshot(); }});
 }
 
@@ -152,6 +165,23 @@ void SiteCheckpoints::leave_after(int64_t round) {
   set_aside_checkpoints_after(ground_.checkpoint_root(), round);
 }
 
+bool SiteCheckpoints::load_global(Run& run, int64_t round) {
+  const auto entries = list_checkpoints(ground_.checkpoint_root());
+  const auto found = std::ranges::find_if(
+      entries, [&](const auto& entry) { return entry.round == round && entry.step == 0; });
+  if (found == entries.end()) return false;
+  auto& strategy = run.strategy;
+  const auto& layout = model_.model->parameters().layout();
+  try {
+    farstep::load_global(*found, named_parameters(layout, strategy.theta_global()),
+                         named_parameters(layout, strategy.outer_momentum()));
+  } catch (const DataError& error) {
+    spdlog::warn("{}", error.what());
+    return false;
+  }
+  return true;
+}
+
 RateState SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   auto& strategy = run.strategy;
   auto& parameters = model_.model->parameters();
@@ -170,7 +200,9 @@ RateState SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
                   .windows = std::move(windows),
                   .site_sequences = progress.site_sequences,
                   .measuring_syncs = progress.syncs - strategy.syncs_done(),
-                  .unvalidated_since = progress.unvalidated_since};
+                  .unvalidated_since = progress.unvalidated_since,
+                  .validations = progress.validations,
+                  .own_validation = progress.own_validation};
   state.global = named_parameters(parameters.layout(), theta);
   state.outer = named_parameters(parameters.layout(), strategy.outer_momentum());
   state.site = own_buffers(run);

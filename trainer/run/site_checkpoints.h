@@ -22,6 +22,7 @@ class SiteCheckpoints : public Checkpoints {
   void collect(Run& run) override;
   void finish(Run& run) override;
   void leave_after(int64_t round) override;
+  bool load_global(Run& run, int64_t round) override;
 
   // Returns when the newest checkpoint is complete. Any thread may call it.
   void wait_until_whole() { checkpointer_.wait_until_whole(); }

@@ -313,11 +313,13 @@ int SiteRun::train(const std::stop_token& stop) {
     save_now();
     leave(Outcome::kInterrupted, "");
     return kExitInterrupted;
+  } catch (const StaleStateError& error) {
+    leave(Outcome::kPeerLost, error.what());
+    throw;
   } catch (const PeerError& error) {
     // A lost peer leaves this site's state whole, even in the middle of a round.
     if (has_state) log_failure("the state at the loss is not saved", [&] { save_now(); });
-    // If all sites are interrupted at once, they leave one after the other; that is no loss of a
-    // peer.
+    // Sites that are interrupted at once leave one after the other; that is no loss of a peer.
     const bool interrupted = stop.stop_requested();
     leave(interrupted ? Outcome::kInterrupted : Outcome::kPeerLost, error.what());
     if (interrupted) return kExitInterrupted;
@@ -367,9 +369,8 @@ std::optional<FinishedRun> finished_before(const LoadedSite& loaded, wan::Resume
 
 }  // namespace
 
-// The process stays, but all of the run's parts are made anew, and take the path that a site has
-// which is started again. A coordinator that this site hosts ends with them, and the run with it if
-// there is no stand-by.
+// All parts of the run are made anew, as in a site that is started again. A coordinator that it
+// hosts ends with them, and the run with it if there is no stand-by.
 int train_site(const LoadedSite& loaded, ResumeWish resume, const std::stop_token& stop) {
   auto finished = finished_before(loaded, resume.how);
   if (finished && finished->doubt.empty()) return 0;

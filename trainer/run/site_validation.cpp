@@ -9,7 +9,8 @@
 #include "trainer/base/error.h"
 #include "trainer/base/stopped.h"
 #include "trainer/model/evaluate.h"
-#include "trainer/round/theta_swap.h"
+#include "trainer/round/validation.h"
+#include "trainer/validation/validation_interval.h"
 
 namespace farstep {
 
@@ -27,16 +28,6 @@ void require_finite(const Validation& result, int64_t rounds_done) {
 }
 
 }  // namespace
-
-bool is_validation_due(int64_t examples_before, int64_t examples_after, int64_t examples) {
-  // A step's backward pass takes twice as long as the forward pass; validation has only the latter.
-  constexpr double kForwardShare = 1.0 / 3;
-  const double between =
-      std::max(1.0, static_cast<double>(examples) * kForwardShare / kValidationShare);
-  // By the examples of all sites: they count alike, and validate after the same rounds.
-  return std::floor(static_cast<double>(examples_after) / between) >
-         std::floor(static_cast<double>(examples_before) / between);
-}
 
 bool SiteValidation::run_if_due(Run& run, int64_t sequences_before, const std::stop_token& stop) {
   // Others read the examples, and validate.
@@ -63,6 +54,8 @@ bool SiteValidation::run_if_due(Run& run, int64_t sequences_before, const std::s
   swap_global_and_local(run);
   if (!result) return false;
   require_finite(*result, rounds_done);
+  run.position.own_validation = {
+      .round = rounds_done, .loss_sum = result->loss_sum, .targets = result->targets};
   run.recorder.record(EvaluationEvent{.round = rounds_done,
                                       .loss_sum = result->loss_sum,
                                       .tokens = result->targets,

@@ -21,27 +21,11 @@
 #include "trainer/inner/inner_config.h"
 #include "trainer/model/shape/model_config.h"
 #include "trainer/strategy/outer_sync/strategy_ground.h"
+#include "trainer/validation/evaluate_config.h"
 #include "wan/admission/served_run.h"
 #include "wan/protocol/deadlines.h"
 
 namespace farstep {
-
-// The interval and the size of the validations of theta_global.
-struct EvaluateConfig {
-  std::optional<int64_t> every_rounds;
-  int64_t windows = 64;
-
-  template <typename Visitor>
-  void fields(Visitor&& visit) {
-    visit("every_rounds", every_rounds,
-          "rounds between two validations; 0 never; null: as often as it costs 1 % of the training "
-          "at most, and before the first round and after the last",
-          at_least(0));
-    visit("windows", windows,
-          "validation examples, windows of tokens or images, spread over the set; 0 is all",
-          at_least(0));
-  }
-};
 
 struct RunConfig {
   std::string name;

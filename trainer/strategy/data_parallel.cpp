@@ -189,4 +189,8 @@ void DataParallel::drop_steps(std::span<float> theta_local) {
   std::ranges::copy(theta_global_, theta_local.begin());
 }
 
+void DataParallel::begin_from_global(std::span<float> theta_local) {
+  drop_steps(theta_local);
+}
+
 }  // namespace farstep

@@ -64,6 +64,7 @@ class DataParallel : public Strategy {
   void restore(const Json& state) override;
   NamedBuffers own_buffers() override { return {}; }
   void drop_steps(std::span<float> theta_local) override;
+  void begin_from_global(std::span<float> theta_local) override;
 
  private:
   LocalTheta& theta() const { return *start_->theta; }

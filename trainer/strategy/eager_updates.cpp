@@ -302,4 +302,16 @@ void EagerUpdates::drop_steps(std::span<float> theta_local) {
   for (std::size_t k = 0; k < theta_local.size(); ++k) theta_local[k] = global[k] + offset_[k];
 }
 
+// The sync of the round before is still due. With this delta of zeros from every site it changes
+// nothing but the momentum.
+void EagerUpdates::begin_from_global(std::span<float> theta_local) {
+  FARSTEP_CHECK(!start_ && !progress_.received, "a round is under way");
+  auto sent = std::move(progress_.sent);
+  begin_anew();
+  sync_.begin_anew();
+  progress_.sent = std::move(sent);
+  if (progress_.sent) progress_.sent->work.rates.reset();  // nobody is to judge such a delta
+  std::ranges::copy(theta_global(), theta_local.begin());
+}
+
 }  // namespace farstep

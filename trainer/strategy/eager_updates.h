@@ -65,6 +65,7 @@ class EagerUpdates : public Strategy {
   NamedBuffers own_buffers() override;
   // The delta of the round before is still sent.
   void drop_steps(std::span<float> theta_local) override;
+  void begin_from_global(std::span<float> theta_local) override;
 
  private:
   outer_optimizer::Range whole() const { return sync_.fragment_range(0); }

@@ -349,4 +349,9 @@ void LowCommunication::drop_steps(std::span<float> theta_local) {
   std::ranges::copy(theta_global(), theta_local.begin());
 }
 
+void LowCommunication::begin_from_global(std::span<float> theta_local) {
+  drop_steps(theta_local);
+  sync_.begin_anew();
+}
+
 }  // namespace farstep

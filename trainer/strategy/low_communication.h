@@ -43,6 +43,7 @@ class LowCommunication : public Strategy {
   void restore(const Json& state) override;
   NamedBuffers own_buffers() override;
   void drop_steps(std::span<float> theta_local) override;
+  void begin_from_global(std::span<float> theta_local) override;
 
  private:
   int64_t num_fragments() const { return sync_.config().fragments; }

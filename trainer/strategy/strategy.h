@@ -142,6 +142,10 @@ class Strategy {
   // Its inner steps and deltas are dropped, the syncs that were applied stay. Writes the weights
   // from which this site trains then.
   virtual void drop_steps(std::span<float> theta_local) = 0;
+  // Between two rounds, after theta_global and momentum were replaced at all sites alike: drops all
+  // that this site has trained since, its residuals, and of a delta that is still to be sent the
+  // values. Writes the weights from which this site trains then, which are theta_global.
+  virtual void begin_from_global(std::span<float> theta_local) = 0;
 };
 
 }  // namespace farstep

@@ -38,6 +38,7 @@ struct ProgressOf {
   Progress operator()(const ViewEvent& view) const { return {Reach::kWork, view.round}; }
   Progress operator()(const RoundEvent& round) const { return {Reach::kDone, round.round}; }
   Progress operator()(const LinkEvent& link) const { return {Reach::kDone, link.round}; }
+  Progress operator()(const RiseEvent& rise) const { return {Reach::kDone, rise.round}; }
   Progress operator()(const EvaluationEvent& evaluation) const {
     return {Reach::kDone, evaluation.round};
   }

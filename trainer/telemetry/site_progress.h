@@ -48,6 +48,7 @@ class SiteProgress {
   void take(const SyncChangeEvent&) {}
   void take(const ViewEvent&) {}
   void take(const OutlierEvent&) {}
+  void take(const RiseEvent&) {}
   void take(const EvaluationEvent&) {}
   void take(const CheckpointEvent&) {}
   void take(const EndEvent& end);

@@ -6,6 +6,7 @@
 
 #include "trainer/account/membership.h"
 #include "trainer/account/outliers.h"
+#include "trainer/account/rises.h"
 #include "trainer/report/lanes.h"
 #include "trainer/report/report_charts.h"
 #include "trainer/report/report_tables.h"
@@ -203,6 +204,7 @@ Json status_json(const RunReport& report, std::span<const Alarm> alarms, int64_t
   json["membership_changes"] = change_lines(membership_of(report));
   json["sync_changes"] = sync_lines(report);
   json["outliers"] = outlier_lines(report);
+  json["rises"] = rise_lines(report);
   return json;
 }
 

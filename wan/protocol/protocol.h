@@ -14,7 +14,7 @@
 
 namespace farstep::wan {
 
-inline constexpr int64_t kProtocolVersion = 18;
+inline constexpr int64_t kProtocolVersion = 19;
 
 // Returns the frame of a message. Replaces bytes that are not UTF-8.
 std::string encode(const SiteMessage& message);

@@ -234,12 +234,12 @@ TEST_CASE("pruning keeps the newest rounds with what was saved inside them") {
   CHECK_THROWS_AS(prune_checkpoints(root.path(), 0), InternalError);
 }
 
-TEST_CASE("pruning spares a pinned round however old it is, and not what was saved inside it") {
+TEST_CASE("pruning spares pinned rounds however old they are, and not what was saved inside them") {
   const TemporaryFolder root;
   save(root.path(), {{2, 0}, {3, 0}, {3, 5}, {9, 0}, {10, 0}});
-  prune_checkpoints(root.path(), 2, 3);
+  prune_checkpoints(root.path(), 2, std::array<int64_t, 2>{3, 4});
   CHECK(places(list_checkpoints(root.path())) == Places{{10, 0}, {9, 0}, {3, 0}});
-  prune_checkpoints(root.path(), 2, 7);  // of which there is none
+  prune_checkpoints(root.path(), 2, std::array<int64_t, 1>{7});  // of which there is none
   CHECK(places(list_checkpoints(root.path())) == Places{{10, 0}, {9, 0}});
 }
 

@@ -152,13 +152,22 @@ class KeptCheckpoints : public Checkpoints {
       saved.buffers.emplace_back(buffer.bytes.begin(), buffer.bytes.end());
     }
     rounds.push_back(run.position.rounds_done);
+    if (saved.steps == 0) by_round[run.position.rounds_done] = saved;
   }
   void collect(Run&) override {}
   void finish(Run&) override {}
   void leave_after(int64_t) override {}
+  bool load_global(Run& run, int64_t round) override {
+    const auto found = by_round.find(round);
+    if (found == by_round.end()) return false;
+    std::ranges::copy(found->second.global, run.strategy.theta_global().begin());
+    std::ranges::copy(found->second.momentum, run.strategy.outer_momentum().begin());
+    return true;
+  }
 
   SavedRun saved;
-  std::vector<int64_t> rounds;  // after which a checkpoint was made
+  std::map<int64_t, SavedRun> by_round;  // that were made between two rounds
+  std::vector<int64_t> rounds;           // after which a checkpoint was made
 
  private:
   FakeTraining& training_;

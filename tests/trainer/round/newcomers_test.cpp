@@ -1,6 +1,6 @@
 // Rounds that lose a site and take it back.
 #include "tests/trainer/round/returning_sites.h"
-#include "trainer/round/theta_swap.h"
+#include "trainer/round/validation.h"
 
 namespace farstep {
 namespace {

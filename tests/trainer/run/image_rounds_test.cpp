@@ -24,6 +24,7 @@ class NoCheckpoints : public Checkpoints {
   void collect(Run&) override {}
   void finish(Run&) override {}
   void leave_after(int64_t) override {}
+  bool load_global(Run&, int64_t) override { return false; }
 };
 
 class NoValidation : public Validator {

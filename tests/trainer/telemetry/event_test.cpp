@@ -33,6 +33,7 @@ std::vector<Event> one_of_each() {
           LinkEvent{3, std::nullopt, 1, 2, 3, 4, 0.5, 8e6, 0.08},
           SyncChangeEvent{3, outer_optimizer::CodecKind::kInt4, 8, 12, {0.25, 0.75}, "a slow line"},
           OutlierEvent{5, 1, "node2", true, "has a value of 1e+30"},
+          RiseEvent{5, 4, 7.5, 2, 5.25, false, 2},
           ViewEvent{3, 2, {"node1", "node2"}, "node3", std::nullopt, "silent for 5 s"},
           ViewEvent{4, 3, {"node1", "node2", "node3"}, std::nullopt, "node3", std::nullopt},
           EvaluationEvent{3, 1234.5, 99, 42},

@@ -125,10 +125,10 @@ TEST_CASE("garbage at the coordinator's port does not disturb a run") {
   stranger.send({""});
   stranger.send({"two", "frames"});
   stranger.send({std::string(1 << 20, '[')});
-  stranger.send({R"({"protocol": 18, "type": "put"})"});
+  stranger.send({R"({"protocol": 19, "type": "put"})"});
   CHECK_THAT(stranger.receive(), Catch::Contains("key: is missing"));
   stranger.send(
-      {R"({"protocol": 18, "type": "heartbeat", "sent_seconds": 1, "generation": 1, "term": 0})"});
+      {R"({"protocol": 19, "type": "heartbeat", "sent_seconds": 1, "generation": 1, "term": 0})"});
   CHECK_THAT(stranger.receive(), Catch::Contains("unknown_site"));
 
   Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
@@ -300,7 +300,7 @@ TEST_CASE("a connection that brings what is no message is closed, and others are
   Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
   member.join({});
   for (const std::string& message :
-       {std::string("garbage"), std::string(R"({"protocol": 18, "type": "put"})"),
+       {std::string("garbage"), std::string(R"({"protocol": 19, "type": "put"})"),
         registration_of("a site of another run"), registration_of(std::string(200'000, 'x'))}) {
     // Speaks ZeroMQ, does not connect again, and tells of the end of its connection.
     zmq::context_t context;

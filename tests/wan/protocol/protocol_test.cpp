@@ -135,13 +135,13 @@ TEST_CASE("what is no message of Farstep is bad data") {
       "[]",
       "null",
       "{}",
-      R"({"protocol": 18})",
+      R"({"protocol": 19})",
       R"({"type": "get", "key": "k"})",
       R"({"protocol": "7", "type": "get"})",
-      R"({"protocol": 18, "type": 7})",
-      R"({"protocol": 18, "type": "get", "key": "k")",
+      R"({"protocol": 19, "type": 7})",
+      R"({"protocol": 19, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 18, "type": "register", "facts": )" + std::string(80, '[') +
+      R"({"protocol": 19, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
@@ -163,13 +163,13 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   const std::vector<Row> table = {
       {R"({"protocol": 1, "type": "get", "key": "k"})", "of protocol 1"},
       {R"({"protocol": 1, "type": "something new"})", "of protocol 1"},
-      {R"({"protocol": 18, "type": "dance"})", "unknown type 'dance'"},
-      {R"({"protocol": 18, "type": "welcome"})", "unknown type 'welcome'"},
-      {R"({"protocol": 18, "type": "get"})", "message get: key: is missing"},
-      {R"({"protocol": 18, "type": "get", "key": 4})", "message get: key: is 4"},
-      {R"({"protocol": 18, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
-      {R"({"protocol": 18, "type": "leave", "outcome": "bored"})", "must be one of done"},
-      {R"({"protocol": 18, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
+      {R"({"protocol": 19, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 19, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 19, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 19, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 19, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 19, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 19, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
            "theta_hash": "a", "contribution": {"work": {"steps": -1, "batch": 1, "tokens": 1}}})",
        "contribution.work.steps: is -1"},
   };

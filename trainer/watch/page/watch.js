@@ -209,7 +209,7 @@ function show(next) {
   showSites();
   showTable(byId("links-section"), next.links);
   showTable(byId("idle-section"), next.idle);
-  showLines(byId("changes-section"), byId("changes"), [...next.membership_changes, ...next.outliers, ...next.sync_changes]);
+  showLines(byId("changes-section"), byId("changes"), [...next.membership_changes, ...next.outliers, ...next.rises, ...next.sync_changes]);
   showLines(byId("notes-section"), byId("notes"), next.notes);
   if (isFirst) chooseWindow(windowChosen || (next.is_over ? "all" : "600"));
 }

@@ -1,4 +1,4 @@
-#include "trainer/run/site_validation.h"
+#include "trainer/validation/validation_interval.h"
 
 #include "tests/support/catch.h"
 
