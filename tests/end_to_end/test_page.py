@@ -4,6 +4,7 @@ FARSTEP_SCREENSHOTS names a folder that gets a picture of each view.
 """
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -105,6 +106,18 @@ WRONG_DRAWINGS = """(() => {
 })()"""
 
 
+# The curves of a chart as their points, in pixels.
+CURVES = """(id) => [...document.querySelectorAll(`#${id} path.curve:not(.raw)`)].map((path) =>
+  path.getAttribute('d').slice(1).replaceAll('h0', '').split(/[ML]/).map((point) => point.split(' ').map(Number)))"""
+# Sets a control as a reader does.
+SET = """(name, value) => {
+  const input = document.querySelector(`[name=${name}]`);
+  if (input.type === 'checkbox') input.checked = value; else input.value = value;
+  input.dispatchEvent(new Event('input'));
+}"""
+CHARTS = ("loss", "learning_rate", "gradient_norm", "tokens_per_second")
+
+
 class Page(ClusterTest):
     """What a reader sees is what the report says, on every screen."""
 
@@ -128,7 +141,7 @@ class Page(ClusterTest):
         self.assertEqual(self.browser.errors, [])
         self.assertEqual(self.browser.hosts(), {address})
 
-    def check_views(self, name: str, least_points: int = 0):
+    def check_views(self, name: str, least_points: int = 0, timeline: bool = True):
         """The page fits, and can be read, on a phone, a tablet and a desk, in light and dark."""
         self.assertGreaterEqual(self.browser.run("document.querySelectorAll('.validation-point').length"),
                                 least_points)
@@ -136,8 +149,8 @@ class Page(ClusterTest):
         for width, height, scheme in VIEWS:
             with self.subTest(width=width, scheme=scheme):
                 self.browser.show_as(width, height, scheme)
-                self.browser.wait_for(f"(document.querySelector('#timeline svg')?.width.baseVal.value ?? 0)"
-                                      f" < {width}")
+                drawing = "#timeline svg" if timeline else "#loss svg"
+                self.browser.wait_for(f"(document.querySelector('{drawing}')?.width.baseVal.value ?? 0) < {width}")
                 self.assertEqual(self.browser.run("innerWidth"), width)
                 self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
                 self.assertEqual(self.browser.run(TOO_WIDE), [])
@@ -296,6 +309,69 @@ class Page(ClusterTest):
         self.check_clean(address)
         self.check_report(hard, "hard-report")
         self.assertNotIn("hit", self.browser.run("document.title"))
+
+    def check_charts(self):
+        """Smoothing has TensorBoard's formula, the log axis the logarithm, and the pointer shows values."""
+        for name in CHARTS:
+            self.browser.wait_for(f"document.querySelectorAll('#{name} .curve').length > 0")
+        [plain, *_] = self.browser.run(f"({CURVES})('gradient_norm')")
+        self.browser.run(f"({SET})('smoothing', 0.8)")
+        [smooth, *_] = self.browser.run(f"({CURVES})('gradient_norm')")
+        raw = self.browser.run(f"({CURVES.replace(':not(.raw)', '.raw')})('gradient_norm')")[0]
+        self.assertEqual(plain, raw)  # of the same scale
+        total = weights = 0.0
+        for (_, above), (_, level) in zip(plain, smooth, strict=True):
+            total, weights = 0.8 * total + above, 0.8 * weights + 1
+            self.assertAlmostEqual(level, total / weights, delta=0.2)
+        self.browser.run(f"({SET})('smoothing', 0)")
+        self.browser.run(f"({SET})('log', true)")
+        ticks = self.browser.run("[...document.querySelectorAll('#loss text[text-anchor=end]')].map((text) =>"
+                                 " [Number(text.textContent), Number(text.getAttribute('y'))])")
+        (first, low), *others, (last, high) = ticks
+        self.assertTrue(others)
+        for value, level in others:
+            share = math.log(value / first) / math.log(last / first)
+            self.assertAlmostEqual((level - low) / (high - low), share, delta=1e-3)
+        self.browser.run(f"({SET})('log', false)")
+        self.browser.run("document.getElementById('loss').scrollIntoView({block: 'center', behavior: 'instant'})")
+        x, y = self.browser.run("(() => { const box = document.querySelector('#loss svg').getBoundingClientRect();"
+                                " return [box.left + 0.7 * box.width, box.top + 50]; })()")
+        self.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        values = self.browser.wait_for("[...document.querySelectorAll('#loss .values:not([hidden]) p')]"
+                                       ".map((row) => row.textContent)")
+        self.assertRegex(values[0], r"^round [\d.]+$")
+        self.assertEqual(len(values) - 1, self.browser.run("document.querySelectorAll('#loss .curve').length"))
+        for row in values[1:]:
+            self.assertRegex(row, r" [\d.]+$")
+        self.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+        self.browser.wait_for("document.querySelectorAll('#loss .values:not([hidden])').length === 0")
+
+    def test_curves_can_be_smoothed_read_and_compared(self):
+        """On the live page, and on one page for two runs that takes nothing from a network."""
+        folders = [self.folder / name for name in ("first", "second")]
+        for place, folder in enumerate(folders):
+            write_run(folder, 2 + place, 12, of=12)
+        address = self.watch(folders[0])
+        wait_until(lambda: (state_of(address) or {}).get("run"), 120, "the run on the page")
+        self.browser.open(f"http://{address}/")
+        self.check_charts()
+        self.check_clean(address)
+
+        page = self.folder / "runs.html"
+        result = farstep("report", *folders, "--html", page)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for folder in folders:  # both runs have one name
+            self.assertIn(f"made-up ({folder.name})", result.stdout)
+        self.browser.open(f"file://{page}")
+        self.check_charts()
+        self.assertEqual(self.browser.run("document.querySelectorAll('#loss .curve').length"), 4)
+        names = self.browser.run("[...document.querySelectorAll('.legend li')].map((each) => each.textContent)")
+        self.assertEqual(names, [f"made-up ({folder.name})" for folder in folders])
+        self.check_views("compared", least_points=2, timeline=False)
+        self.check_clean("file")
+        refused = farstep("report", *folders, "--csv", self.folder / "figures.csv")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("are about one run", refused.stderr)
 
     def check_report(self, folder: Path, name: str, least_points: int = 0):
         """The report of a folder fits every screen too."""

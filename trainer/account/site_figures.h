@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/account/loss_curve.h"
+#include "trainer/account/step_curve.h"
 #include "trainer/account/timeline.h"
 #include "trainer/telemetry/event.h"
 #include "trainer/telemetry/idle.h"
@@ -70,7 +70,7 @@ struct SiteFigures {
   std::vector<SyncChangeEvent> sync_changes;
   std::optional<PlanEvent> plan;              // the last one
   std::optional<CheckpointEvent> checkpoint;  // the last one
-  LossCurve curve;
+  StepCurve curve;
   Timeline timeline;
 
   // Counts the next record that counts. Takes constant time.

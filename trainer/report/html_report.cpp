@@ -50,16 +50,6 @@ std::string section(std::string_view title, std::string_view content,
                      escape_html(title), css_class, content);
 }
 
-std::string table_section(const Table& table, std::string_view css_class = "wide") {
-  return section(table.title, table_html(table), css_class);
-}
-
-std::string paragraphs(const std::vector<std::string>& lines) {
-  std::string html;
-  for (const auto& line : lines) html += "<p>" + escape_html(line) + "</p>\n";
-  return html;
-}
-
 std::string figure(std::string_view value, std::string_view label) {
   return fmt::format("<div class=\"figure\"><b>{}</b><span>{}</span></div>\n", escape_html(value),
                      escape_html(label));
@@ -73,13 +63,27 @@ std::string figures(const RunReport& report) {
 
 }  // namespace
 
-// From the whole to the details: figures, timeline, charts, tables, and each round last.
-std::string html_report(const RunReport& report) {
-  std::string html = fmt::format(
+std::string page_begin(std::string_view title, std::string_view more_style) {
+  return fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{}: Farstep report</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n",
-      escape_html(report.run), page_style());
+      "<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n",
+      escape_html(title), page_style(), more_style);
+}
+
+std::string table_section(const Table& table, std::string_view css_class) {
+  return section(table.title, table_html(table), css_class);
+}
+
+std::string lines_section(std::string_view title, std::span<const std::string> lines) {
+  std::string html;
+  for (const auto& line : lines) html += "<p>" + escape_html(line) + "</p>\n";
+  return section(title, html);
+}
+
+// From the whole to the details: figures, timeline, charts, tables, and each round last.
+std::string html_report(const RunReport& report) {
+  std::string html = page_begin(report.run + ": Farstep report");
   html += "<h1>" + escape_html(report.run) + "</h1>\n<p>";
   const auto sentences = facts(report);
   for (std::size_t i = 0; i < sentences.size(); ++i) {
@@ -89,7 +93,7 @@ std::string html_report(const RunReport& report) {
   html += section("Timeline", legend(timeline_legend(report)) + timeline_chart(report), "chart");
   if (const auto membership = membership_of(report); !membership.changes.empty()) {
     html += section("Who took part, by round", presence_chart(membership), "chart");
-    html += section("Why the membership changed", paragraphs(change_lines(membership)));
+    html += lines_section("Why the membership changed", change_lines(membership));
   }
   html += "<div class=\"pair\">\n" +
           section("Loss", legend(loss_legend(report), "stroke") + loss_chart(report), "chart") +
@@ -105,18 +109,18 @@ std::string html_report(const RunReport& report) {
     html += table_section(devices);
   }
   if (const auto plan = plan_lines(report); !plan.empty()) {
-    html += section("The last plan, and why", paragraphs(plan));
+    html += lines_section("The last plan, and why", plan);
   }
   if (const auto changes = sync_lines(report); !changes.empty()) {
-    html += section("Changes of the sync", paragraphs(changes));
+    html += lines_section("Changes of the sync", changes);
   }
   if (const auto outliers = outlier_lines(report); !outliers.empty()) {
-    html += section("Deltas out of proportion", paragraphs(outliers));
+    html += lines_section("Deltas out of proportion", outliers);
   }
   html += table_section(work_table(report)) + table_section(traffic_table(report));
   if (const auto links = link_table(report); !links.rows.empty()) html += table_section(links);
   html += table_section(round_table(report, kMostRoundRows), "wide rounds");
-  if (!report.notes.empty()) html += section("Left out", paragraphs(report.notes));
+  if (!report.notes.empty()) html += lines_section("Left out", report.notes);
   return html + "</main>\n</body>\n</html>\n";
 }
 

@@ -117,11 +117,13 @@ std::string color_style() {
   }
   for (std::size_t i = 0; i < kSiteColors; ++i) {
     css += fmt::format(
-        ".curve.site-{0} {{ stroke: var(--site-{0}); }} i.site-{0} {{ background: var(--site-{0}); "
-        "}}\n",
+        ".curve.site-{0}, .validation-point.site-{0} {{ stroke: var(--site-{0}); }} "
+        "i.site-{0} {{ background: var(--site-{0}); }}\n",
         i);
   }
-  css += ".curve.any-site { stroke: var(--soft); } i.any-site { background: var(--soft); }\n";
+  css +=
+      ".curve.any-site, .validation-point.any-site { stroke: var(--soft); } i.any-site { "
+      "background: var(--soft); }\n";
   return css + "i.validation { background: var(--validation); }\n";
 }
 
@@ -129,6 +131,10 @@ std::string color_style() {
 
 std::string page_style() {
   return std::string(kStyle) + color_style();
+}
+
+std::string color_class(std::size_t place, std::size_t count) {
+  return count <= kSiteColors ? fmt::format("site-{}", place) : "any-site";
 }
 
 }  // namespace farstep

@@ -14,35 +14,7 @@ namespace farstep {
 
 namespace {
 
-using Points = std::vector<std::pair<double, double>>;
-
-constexpr std::size_t kMostPoints = 400;  // of one curve, on 600 pixels
-constexpr double kCaptionHeight = 44;     // of an axis: its labels, and what they count
-
-// Returns the class of a site's curve. Colours that occur twice would say nothing.
-std::string class_of_site(std::size_t site, std::size_t sites) {
-  return sites <= kSiteColors ? fmt::format("site-{}", site) : "any-site";
-}
-
-// Returns means of neighbouring points, at most kMostPoints. Means, since leaving points out would
-// show noise as if it were the curve.
-Points thinned(const Points& points) {
-  const std::size_t group = (points.size() + kMostPoints - 1) / kMostPoints;
-  if (group <= 1) return points;
-  Points means;
-  for (std::size_t begin = 0; begin < points.size(); begin += group) {
-    const std::size_t end = std::min(begin + group, points.size());
-    double x = 0;
-    double y = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      x += points[i].first;
-      y += points[i].second;
-    }
-    const auto count = static_cast<double>(end - begin);
-    means.emplace_back(x / count, y / count);
-  }
-  return means;
-}
+constexpr double kCaptionHeight = 44;  // of an axis: its labels, and what they count
 
 // A chart of curves: from its upper edge to the axis, and with what stands below.
 constexpr double kTop = 12, kBottom = 286, kHeight = kBottom + kCaptionHeight;
@@ -111,8 +83,8 @@ std::string curve_chart(std::string_view label, const Curves& curves,
   const Scale y{low - margin, high + margin, kBottom, kTop};
   draw_axes(canvas, x, y);
   for (std::size_t i = 0; i < curves.sites.size(); ++i) {
-    canvas.path(curve(curves.sites[i].points, x, y),
-                "curve " + class_of_site(i, curves.sites.size()), curves.sites[i].name);
+    canvas.path(curve(curves.sites[i].points, x, y), "curve " + color_class(i, curves.sites.size()),
+                curves.sites[i].name);
   }
   canvas.path(curve(curves.validation, x, y), "curve validation", "validation");
   // More points than this would hide the line.
@@ -171,11 +143,11 @@ std::vector<LegendEntry> loss_legend(const RunReport& report) {
   }
   const auto sites = report.sites.size();
   if (sites > kSiteColors) {
-    entries.push_back({class_of_site(0, sites), "training, a line a site"});
+    entries.push_back({color_class(0, sites), "training, a line a site"});
     return entries;
   }
   for (std::size_t i = 0; i < sites; ++i) {
-    entries.push_back({class_of_site(i, sites), report.sites[i].site});
+    entries.push_back({color_class(i, sites), report.sites[i].site});
   }
   return entries;
 }
@@ -183,7 +155,9 @@ std::vector<LegendEntry> loss_legend(const RunReport& report) {
 std::string loss_chart(const RunReport& report) {
   Curves curves{.validation = points_of(report.validation_losses)};
   for (const auto& site : report.sites) {
-    curves.sites.push_back({site.site, thinned(site.curve.points())});
+    Points losses;
+    for (const auto& point : site.curve.points()) losses.emplace_back(point.rounds, point.loss);
+    curves.sites.push_back({site.site, thinned(losses)});
   }
   return curve_chart("Loss by round", curves, [](double loss) { return loss_text(loss); });
 }

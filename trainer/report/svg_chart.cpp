@@ -255,12 +255,30 @@ std::vector<Tick> placed(std::vector<Tick> ticks, const Scale& scale) {
   return ticks;
 }
 
-std::string polyline(const std::vector<std::pair<double, double>>& points) {
+std::string polyline(const Points& points) {
   std::string commands;
   for (const auto& [x, y] : points) {
     commands += fmt::format("{}{} {}", commands.empty() ? "M" : "L", pixels(x), pixels(y));
   }
   return commands;
+}
+
+Points thinned(const Points& points) {
+  const std::size_t group = (points.size() + kMostCurvePoints - 1) / kMostCurvePoints;
+  if (group <= 1) return points;
+  Points means;
+  for (std::size_t begin = 0; begin < points.size(); begin += group) {
+    const std::size_t end = std::min(begin + group, points.size());
+    double x = 0;
+    double y = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      x += points[i].first;
+      y += points[i].second;
+    }
+    const auto count = static_cast<double>(end - begin);
+    means.emplace_back(x / count, y / count);
+  }
+  return means;
 }
 
 }  // namespace farstep

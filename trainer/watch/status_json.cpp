@@ -6,6 +6,7 @@
 
 #include "trainer/account/membership.h"
 #include "trainer/account/outliers.h"
+#include "trainer/charts/run_curves.h"
 #include "trainer/report/lanes.h"
 #include "trainer/report/report_charts.h"
 #include "trainer/report/report_tables.h"
@@ -242,10 +243,8 @@ Json timeline_json(const RunReport& report, double seconds, double now,
 }
 
 Json charts_json(const RunReport& report) {
-  return {{"loss", loss_chart(report)},
+  return {{"charts", curves_of_run(report)},
           {"curves", legend_json(loss_legend(report))},
-          {"accuracy",
-           report.validation_accuracies.empty() ? Json(nullptr) : Json(accuracy_chart(report))},
           {"idle", idle_chart(report)},
           {"causes", legend_json(idle_legend(report))}};
 }

@@ -1,8 +1,9 @@
 // The live page. The server sends the state whenever it changes; texts and figures are made there,
-// as for the report. Texts of a run enter the page as text, never as HTML; only the drawings, which
-// the server has escaped, are HTML.
+// as for the report. Texts of a run enter the page as text, never as HTML; only the drawing of idle
+// time, which the server has escaped, is HTML.
 "use strict";
 
+import {addControls, drawChart} from "./charts.js";
 import {drawTimeline, moveTimeline} from "./timeline.js";
 
 const byId = (id) => document.getElementById(id);
@@ -12,6 +13,7 @@ let timeline = null;
 let clockOffset = 0; // server's time minus this device's, in seconds
 let windowChosen = null; // seconds, or "all"; null until the reader or the first state says
 let chartsVersion = -1;
+let charts = []; // as the server gave them
 
 const serverNow = () => Date.now() / 1000 + clockOffset;
 
@@ -173,15 +175,20 @@ async function renewTimeline() {
 async function renewCharts() {
   if (!state || !state.run || chartsVersion === state.version) return;
   const version = state.version;
-  const charts = await ask("api/charts");
+  const news = await ask("api/charts");
   chartsVersion = version;
-  byId("loss").innerHTML = charts.loss;
-  byId("idle").innerHTML = charts.idle;
-  byId("accuracy-section").hidden = charts.accuracy === null;
-  byId("accuracy").innerHTML = charts.accuracy || "";
+  charts = news.charts;
+  byId("idle").innerHTML = news.idle;
   const entry = (css, text) => element("li", "", element("i", css), text);
-  byId("loss-legend").replaceChildren(...charts.curves.map(({kind, label}) => entry(`stroke ${kind}`, label)));
-  byId("idle-legend").replaceChildren(...charts.causes.map(({kind, label}) => entry(kind, label)));
+  byId("loss-legend").replaceChildren(...news.curves.map(({kind, label}) => entry(`stroke ${kind}`, label)));
+  byId("idle-legend").replaceChildren(...news.causes.map(({kind, label}) => entry(kind, label)));
+  setText(byId("speed-title"), `${state.unit}/s`);
+  byId("accuracy").parentElement.hidden = !charts.some(({id}) => id === "accuracy");
+  redrawCharts();
+}
+
+function redrawCharts() {
+  for (const chart of charts) drawChart(byId(chart.id), chart, chartOptions);
 }
 
 // One request of each kind at a time; what fails now is tried again at the next turn.
@@ -233,7 +240,9 @@ byId("windows").addEventListener("click", (event) => {
   const seconds = event.target.dataset.seconds;
   if (seconds) chooseWindow(seconds);
 });
+const chartOptions = addControls(byId("controls"), redrawCharts);
 new ResizeObserver(redrawTimeline).observe(byId("timeline"));
+new ResizeObserver(redrawCharts).observe(byId("loss"));
 listen();
 repeat(2, renewTimeline);
 repeat(5, renewCharts);
