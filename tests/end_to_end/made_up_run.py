@@ -32,7 +32,10 @@ class Site:
         self.random = random.Random(index)
         self.add("run", version="0", run="made-up", site_id=index, sites=names, devices=["NVIDIA GeForce RTX 2080 Ti"],
                  parameters=7_300_000, sequence_length=1024, unit="tokens", rounds=rounds, generation=0, start_round=0,
-                 start_step=0, start_fragments=0, trains=True, reads_data=True, clock_offset_seconds=0)
+                 start_step=0, start_fragments=0, trains=True, reads_data=True, clock_offset_seconds=0,
+                 settings=["name=made-up", f"sites={json.dumps([{'name': name} for name in names])}",
+                           "inner.peak_learning_rate=0.0004", f"outer.rounds={rounds}"],
+                 default_settings=["seed=1", "outer.learning_rate=0.7", "sync.codec=int8"])
 
     def add(self, event: str, **fields: object):
         """Adds a record of the present moment."""

@@ -115,6 +115,9 @@ SET = """(name, value) => {
   if (input.type === 'checkbox') input.checked = value; else input.value = value;
   input.dispatchEvent(new Event('input'));
 }"""
+# The settings of a table by their names.
+SETTINGS = """(place) => Object.fromEntries([...document.querySelectorAll(`${place} tbody tr`)].map(
+  (row) => [row.cells[0].textContent, row.cells[1].textContent]))"""
 CHARTS = ("loss", "learning_rate", "gradient_norm", "tokens_per_second")
 
 
@@ -206,6 +209,10 @@ class Page(ClusterTest):
         self.browser.wait_for("document.querySelectorAll('.site').length === 2")
         self.assertEqual(launcher.wait(timeout=300), 0)
         self.check_figures(cluster.output)
+        settings = self.browser.wait_for(f"({SETTINGS})('#settings-section > .wide')")
+        self.assertEqual(settings["outer.rounds"], "60")
+        self.assertEqual(settings["evaluate.every_rounds"], "20")
+        self.assertEqual(self.browser.run(f"({SETTINGS})('#settings-section details')")["sync.outliers"], "leave_out")
         # Its news came by the stream, without a new request for the page: nothing yet, and then the run.
         self.assertTrue(self.browser.run("globalThis.isSamePage"))
         versions = [json.loads(state)["version"] for state in self.browser.sent_events]
@@ -290,6 +297,7 @@ class Page(ClusterTest):
                     if record["event"] == "run":
                         record["run"] = "<b>run</b>" + "R" * 200
                         record["devices"] = ["<i>cpu</i>" + "D" * 200]
+                        record["settings"] = ["<b>s</b>" + "S" * 90 + "=<b>v</b>" + "V" * 600]
                     if record["event"] == "end":
                         record |= {"outcome": "failed", "message": message}
                     if record["event"] == "plan":
@@ -300,6 +308,7 @@ class Page(ClusterTest):
         self.browser.open(f"http://{address}/")
         self.browser.wait_for("document.querySelectorAll('.site').length === 2")
         self.browser.wait_for("document.querySelectorAll('#idle .bars, #loss .curves').length === 2")
+        self.browser.wait_for("document.querySelectorAll('#settings-section tr').length > 2")
         shown = self.browser.run(SHOWN)
         self.assertEqual({card["site"] for card in shown["sites"]}, set(names.values()))
         self.assertEqual(self.browser.run("document.querySelectorAll('img, main script, main b b').length"), 0)
@@ -367,6 +376,9 @@ class Page(ClusterTest):
         self.assertEqual(self.browser.run("document.querySelectorAll('#loss .curve').length"), 4)
         names = self.browser.run("[...document.querySelectorAll('.legend li')].map((each) => each.textContent)")
         self.assertEqual(names, [f"made-up ({folder.name})" for folder in folders])
+        last = "main > section:last-of-type"
+        self.assertEqual(self.browser.run(f"document.querySelector('{last} h2').textContent"), "Settings that differ")
+        self.assertEqual(list(self.browser.run(f"({SETTINGS})('{last}')")), ["sites"])
         self.check_views("compared", least_points=2, timeline=False)
         self.check_clean("file")
         refused = farstep("report", *folders, "--csv", self.folder / "figures.csv")

@@ -83,6 +83,8 @@ struct SiteFigures {
   // clock: those of the sites' own clocks cannot be compared. 0 if there is none.
   double first_seen() const;
   double last_seen() const;
+  // Returns when its newest process started, likewise.
+  double last_start() const;
   // Returns the device's description from the records, or its number.
   std::string device_name(std::size_t device) const;
   // Returns all of them; "server" if the site serves alone.

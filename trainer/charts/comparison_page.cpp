@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "trainer/charts/chart_files.h"
 #include "trainer/charts/run_curves.h"
 #include "trainer/report/html_report.h"
 #include "trainer/report/page_style.h"
+#include "trainer/report/report_tables.h"
 #include "trainer/report/svg_chart.h"
 #include "trainer/telemetry/figure_text.h"
 
@@ -88,11 +90,38 @@ Table comparison_table(std::span<const RunReport> reports, std::span<const std::
     for (const auto& site : report.sites) tokens += site.tokens;
     table.rows.push_back(
         {{names[i], sites_text(report),
-          fmt::format("{} of {}", report.rounds_done, report.sites.front().run.rounds),
+          fmt::format("{} of {}", report.rounds_done, report.newest_run().rounds),
           short_count_text(static_cast<double>(tokens)),
           short_count_text(report.tokens_per_second()),
           percent_text(report.total_time().idle_fraction()), loss_text(newest(report.train_losses)),
           loss_text(newest(report.validation_losses)), bytes_text(report.wan_bytes_sent())}});
+  }
+  return table;
+}
+
+// By name: the runs may be of versions that list their settings otherwise.
+Table difference_table(std::span<const RunReport> reports, std::span<const std::string> names) {
+  std::map<std::string, std::vector<std::string>> values;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const auto& run = reports[i].newest_run();
+    for (const auto* lines : {&run.settings, &run.default_settings}) {
+      for (const auto& line : *lines) {
+        auto [name, value] = setting_parts(line);
+        auto& of_runs = values[name];
+        of_runs.resize(reports.size(), "-");
+        of_runs[i] = std::move(value);
+      }
+    }
+  }
+  Table table{.title = "Settings that differ",
+              .header = {"setting"},
+              .rows = {},
+              .left_columns = reports.size() + 1};
+  table.header.insert(table.header.end(), names.begin(), names.end());
+  for (auto& [name, of_runs] : values) {
+    if (std::ranges::count(of_runs, of_runs.front()) == std::ssize(of_runs)) continue;
+    of_runs.insert(of_runs.begin(), name);
+    table.rows.push_back({std::move(of_runs)});
   }
   return table;
 }
@@ -120,6 +149,9 @@ std::string comparison_page(std::span<const RunReport> reports,
       "</div>\n<noscript><p>The curves need scripts, all of which are in this "
       "page.</p></noscript>\n";
   html += table_section(comparison_table(reports, names));
+  if (const auto differences = difference_table(reports, names); !differences.rows.empty()) {
+    html += table_section(differences);
+  }
   std::vector<std::string> notes;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     for (const auto& note : reports[i].notes)

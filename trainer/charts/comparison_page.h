@@ -19,7 +19,11 @@ std::vector<std::string> names_of_runs(std::span<const RunReport> reports,
 // name for each.
 Table comparison_table(std::span<const RunReport> reports, std::span<const std::string> names);
 
-// Returns a page with the curves and the table of at least one run, which needs nothing else.
+// Returns a row for each setting of the runs that is not the same in all of them, with its values;
+// "-" where the records of a run do not have it.
+Table difference_table(std::span<const RunReport> reports, std::span<const std::string> names);
+
+// Returns a page with the curves and the tables of at least one run, which needs nothing else.
 std::string comparison_page(std::span<const RunReport> reports, std::span<const std::string> names);
 
 }  // namespace farstep

@@ -83,6 +83,10 @@ void compare(const ReportOptions& options) {
   }
   if (!options.json) {
     fmt::print("{}", table_text(comparison_table(reports, names), kReportColumns));
+    const auto differences = difference_table(reports, names);
+    if (!differences.rows.empty()) {
+      fmt::print("\n{}", table_text(differences, kReportColumns));
+    }
     return;
   }
   Json runs = Json::array();

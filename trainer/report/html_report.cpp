@@ -50,6 +50,11 @@ std::string section(std::string_view title, std::string_view content,
                      escape_html(title), css_class, content);
 }
 
+std::string folded(std::string_view title, std::string_view content) {
+  return fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", escape_html(title),
+                     content);
+}
+
 std::string figure(std::string_view value, std::string_view label) {
   return fmt::format("<div class=\"figure\"><b>{}</b><span>{}</span></div>\n", escape_html(value),
                      escape_html(label));
@@ -120,6 +125,11 @@ std::string html_report(const RunReport& report) {
   html += table_section(work_table(report)) + table_section(traffic_table(report));
   if (const auto links = link_table(report); !links.rows.empty()) html += table_section(links);
   html += table_section(round_table(report, kMostRoundRows), "wide rounds");
+  if (const auto settings = chosen_settings_table(report); !settings.rows.empty()) {
+    const auto defaults = default_settings_table(report);
+    html += section(settings.title,
+                    table_html(settings) + folded(defaults.title, table_html(defaults)));
+  }
   if (!report.notes.empty()) html += lines_section("Left out", report.notes);
   return html + "</main>\n</body>\n</html>\n";
 }

@@ -86,6 +86,7 @@ th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 th { color: var(--soft); font-weight: 500; border-bottom: 1px solid var(--line); }
 tr.sum td { font-weight: 600; border-top: 1px solid var(--line); }
+summary { margin-top: 12px; color: var(--soft); cursor: pointer; }
 .rounds { max-height: 460px; overflow: auto; }
 .rounds th { position: sticky; top: 0; background: var(--card); }
 @media (max-width: 860px) {

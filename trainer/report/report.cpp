@@ -130,6 +130,9 @@ Json report_json(const RunReport& report) {
   json["presence"] = presence_json(membership);
   json["outliers"] = Json::array();
   for (auto outlier : outliers_of(report)) json["outliers"].push_back(to_json(outlier));
+  const auto& run = report.newest_run();
+  json["settings"] = run.settings;
+  json["default_settings"] = run.default_settings;
   return json;
 }
 

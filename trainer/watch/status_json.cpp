@@ -188,7 +188,7 @@ Json status_json(const RunReport& report, std::span<const Alarm> alarms, int64_t
             {"facts", facts(report)},
             {"is_over", is_over(report)},
             {"rounds_done", report.rounds_done},
-            {"rounds", report.sites.front().run.rounds},
+            {"rounds", report.newest_run().rounds},
             {"seconds_left", seconds_left(report)},
             {"figures", figures_json(report)},
             {"links", table_json(link_table(report))},
@@ -240,6 +240,11 @@ Json timeline_json(const RunReport& report, double seconds, double now,
   json["rounds"] = Json::array();
   for (const auto& [round, time] : all_commits(lanes)) json["rounds"].push_back({round, time});
   return json;
+}
+
+Json settings_json(const RunReport& report) {
+  return {{"settings", table_json(chosen_settings_table(report))},
+          {"defaults", table_json(default_settings_table(report))}};
 }
 
 Json charts_json(const RunReport& report) {

@@ -26,4 +26,7 @@ Json timeline_json(const RunReport& report, double seconds, double now,
 // legends' entries: the lines, and what of the causes occurs.
 Json charts_json(const RunReport& report);
 
+// Returns the tables of the run's settings, "settings" and "defaults".
+Json settings_json(const RunReport& report);
+
 }  // namespace farstep

@@ -227,7 +227,7 @@ HttpResponse WatchService::answer_api(const HttpRequest& request) {
             .is_stream = true};
   }
   const bool is_known = path == "/metrics" || path == "/api/report" || path == "/api/timeline" ||
-                        path == "/api/charts";
+                        path == "/api/charts" || path == "/api/settings";
   if (!is_known) return not_found(path);
   const auto* report = follower_.report();
   if (report == nullptr) {
@@ -239,6 +239,7 @@ HttpResponse WatchService::answer_api(const HttpRequest& request) {
     return {.type = kPrometheusType, .body = prometheus_text(*report, alarms_)};
   }
   if (path == "/api/report") return json_response(report_json(*report));
+  if (path == "/api/settings") return json_response(settings_json(*report));
   if (path == "/api/charts") {
     // Drawings take a while, and all readers want the same.
     if (charts_.first != version_) charts_ = {version_, text_of(charts_json(*report))};

@@ -48,6 +48,27 @@ TEST_CASE("the page of several runs has their curves, and their texts stay text"
   }
 }
 
+TEST_CASE("the settings that differ are told for each run") {
+  const auto with = [](std::vector<std::string> settings, std::vector<std::string> defaults) {
+    auto records = watched_run().records(0);
+    auto& run = std::get<RunEvent>(records.front().event);
+    run.settings = std::move(settings);
+    run.default_settings = std::move(defaults);
+    return report_of({records});
+  };
+  const std::vector reports{with({"name=a", "outer.rounds=8"}, {"seed=1", "sync.codec=int8"}),
+                            with({"name=a", "seed=2", "outer.rounds=8", "inner.note=x=y"}, {})};
+  const auto table = difference_table(reports, std::vector<std::string>{"first", "second"});
+  CHECK(table.header == std::vector<std::string>{"setting", "first", "second"});
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& row : table.rows) rows.push_back(row.cells);
+  CHECK(rows == std::vector<std::vector<std::string>>{
+                    {"inner.note", "-", "x=y"}, {"seed", "1", "2"}, {"sync.codec", "int8", "-"}});
+  // Runs of which nothing is known do not differ.
+  const std::vector old{with({}, {}), with({}, {})};
+  CHECK(difference_table(old, std::vector<std::string>{"a", "b"}).rows.empty());
+}
+
 TEST_CASE("the table has a row for each run") {
   const std::vector reports{named("a"), named("b")};
   const auto table = comparison_table(reports, std::vector<std::string>{"a", "b"});

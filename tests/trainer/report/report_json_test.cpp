@@ -21,10 +21,10 @@ TEST_CASE("the JSON report has the members of the contract in their order") {
   SyntheticRun run;
   run.write(folder.path());
   const auto json = report_json(build_report(folder.path()));
-  CHECK(names_of(json) == std::vector<std::string>{"rounds", "sites", "final_loss",
-                                                   "training_losses", "validations", "unreadable",
-                                                   "wan_bytes_sent", "noise_scales", "sync_changes",
-                                                   "views", "presence", "outliers"});
+  CHECK(names_of(json) ==
+        std::vector<std::string>{"rounds", "sites", "final_loss", "training_losses", "validations",
+                                 "unreadable", "wan_bytes_sent", "noise_scales", "sync_changes",
+                                 "views", "presence", "outliers", "settings", "default_settings"});
   REQUIRE(json["sites"].size() == 4);
   CHECK(names_of(json["sites"][2]) == std::vector<std::string>{"site",
                                                                "trains",

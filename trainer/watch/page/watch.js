@@ -14,6 +14,7 @@ let clockOffset = 0; // server's time minus this device's, in seconds
 let windowChosen = null; // seconds, or "all"; null until the reader or the first state says
 let chartsVersion = -1;
 let charts = []; // as the server gave them
+let settingsShown = ""; // as JSON
 
 const serverNow = () => Date.now() / 1000 + clockOffset;
 
@@ -191,6 +192,18 @@ function redrawCharts() {
   for (const chart of charts) drawChart(byId(chart.id), chart, chartOptions);
 }
 
+// They change only when a process starts, and the reader may have unfolded a part.
+async function renewSettings() {
+  if (!state || !state.run) return;
+  const {settings, defaults} = await ask("api/settings");
+  const text = JSON.stringify([settings, defaults]);
+  if (text === settingsShown) return;
+  settingsShown = text;
+  const section = byId("settings-section");
+  showTable(section, settings);
+  section.append(element("details", "", element("summary", "", defaults.title), element("div", "wide", table(defaults))));
+}
+
 // One request of each kind at a time; what fails now is tried again at the next turn.
 function repeat(seconds, work) {
   const turn = async () => {
@@ -218,7 +231,9 @@ function show(next) {
   showTable(byId("idle-section"), next.idle);
   showLines(byId("changes-section"), byId("changes"), [...next.membership_changes, ...next.outliers, ...next.sync_changes]);
   showLines(byId("notes-section"), byId("notes"), next.notes);
-  if (isFirst) chooseWindow(windowChosen || (next.is_over ? "all" : "600"));
+  if (!isFirst) return;
+  chooseWindow(windowChosen || (next.is_over ? "all" : "600"));
+  renewSettings().catch((error) => console.warn(error.message));
 }
 
 function chooseWindow(seconds) {
@@ -246,4 +261,5 @@ new ResizeObserver(redrawCharts).observe(byId("loss"));
 listen();
 repeat(2, renewTimeline);
 repeat(5, renewCharts);
+repeat(30, renewSettings);
 setInterval(() => { showAges(); moveTimeline(serverNow()); }, 250);
