@@ -348,7 +348,7 @@ class Page(ClusterTest):
         self.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         values = self.browser.wait_for("[...document.querySelectorAll('#loss .values:not([hidden]) p')]"
                                        ".map((row) => row.textContent)")
-        self.assertRegex(values[0], r"^round [\d.]+$")
+        self.assertRegex(values[0], r"^[\d.]+ rounds$")
         self.assertEqual(len(values) - 1, self.browser.run("document.querySelectorAll('#loss .curve').length"))
         for row in values[1:]:
             self.assertRegex(row, r" [\d.]+$")
@@ -374,6 +374,20 @@ class Page(ClusterTest):
         self.browser.open(f"file://{page}")
         self.check_charts()
         self.assertEqual(self.browser.run("document.querySelectorAll('#loss .curve').length"), 4)
+        # They take as many tokens a round at each site, of which one has 2 and the other 3.
+        self.browser.run(f"({SET})('axis', 'tokens')")
+        left = self.browser.run("Number(document.querySelector('#learning_rate .grid').getAttribute('x1'))")
+        (*_, (less, _)), (*_, (more, _)) = self.browser.run(f"({CURVES})('learning_rate')")
+        self.assertAlmostEqual((less - left) / (more - left), 2 / 3, delta=0.005)
+        # The time of each run is that of its slowest site.
+        self.browser.run(f"({SET})('axis', 'time')")
+        reports = [json.loads(farstep("report", folder, "--json").stdout) for folder in folders]
+        times = [max(site["wall_seconds"] for site in report["sites"]) for report in reports]
+        ends = [curve[-1][0] - left for curve in self.browser.run(f"({CURVES})('learning_rate')")]
+        self.assertAlmostEqual(ends[0] / ends[1], times[0] / times[1], delta=0.01)
+        units = "[...document.querySelectorAll('#learning_rate text')].pop().textContent"
+        self.assertEqual(self.browser.run(units), "minutes")
+        self.browser.run(f"({SET})('axis', 'rounds')")
         names = self.browser.run("[...document.querySelectorAll('.legend li')].map((each) => each.textContent)")
         self.assertEqual(names, [f"made-up ({folder.name})" for folder in folders])
         last = "main > section:last-of-type"
@@ -381,6 +395,20 @@ class Page(ClusterTest):
         self.assertEqual(list(self.browser.run(f"({SETTINGS})('{last}')")), ["sites"])
         self.check_views("compared", least_points=2, timeline=False)
         self.check_clean("file")
+        # A file that cannot be read takes its site alone out of the run, and both outputs say so.
+        (folders[1] / "seoul" / "events.jsonl").write_text("{}\n", encoding="utf-8")
+        result = farstep("report", *folders, "--html", page)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"made-up \(second\) +2 of 3 ")
+        self.assertIn("seoul is in no figure", result.stderr)
+        self.browser.open(f"file://{page}")
+        told = self.browser.wait_for("document.querySelector('main > section:last-of-type')?.textContent")
+        self.assertIn("Left out", told)
+        self.assertIn("made-up (second): ", told)
+        self.assertIn("seoul", told)
+        refused = farstep("report", folders[0], f"{folders[0]}/")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("is given twice", refused.stderr)
         refused = farstep("report", *folders, "--csv", self.folder / "figures.csv")
         self.assertEqual(refused.returncode, 2)
         self.assertIn("are about one run", refused.stderr)

@@ -128,7 +128,7 @@ Table difference_table(std::span<const RunReport> reports, std::span<const std::
 
 std::string comparison_page(std::span<const RunReport> reports,
                             std::span<const std::string> names) {
-  const auto charts = curves_of_runs(reports, names);
+  const auto curves = curves_of_runs(reports, names);
   std::string html = page_begin("Runs: Farstep report", chart_css());
   html += fmt::format(
       "<h1>{} runs</h1>\n<p>A thick line is a run's validation, a thin one its training. Learning "
@@ -140,7 +140,7 @@ std::string comparison_page(std::span<const RunReport> reports,
                         escape_html(names[i]));
   }
   html += "</ul>\n<div id=\"controls\" class=\"controls\"></div>\n<div class=\"charts halves\">\n";
-  for (const auto& chart : charts) {
+  for (const auto& chart : curves["charts"]) {
     html +=
         fmt::format("<section>\n<h2>{}</h2>\n<div id=\"{}\"></div>\n</section>\n",
                     escape_html(chart["title"].get<std::string>()), chart["id"].get<std::string>());
@@ -161,7 +161,7 @@ std::string comparison_page(std::span<const RunReport> reports,
   return fmt::format(
       "{}</main>\n<script id=\"data\" type=\"application/json\">{}</script>\n"
       "<script type=\"module\">\n{}{}</script>\n</body>\n</html>\n",
-      html, text_of(charts), chart_script(), comparison_script());
+      html, text_of(curves), chart_script(), comparison_script());
 }
 
 }  // namespace farstep

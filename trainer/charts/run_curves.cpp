@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "trainer/report/page_style.h"
@@ -21,7 +22,9 @@ enum ChartKind { kLoss, kAccuracy, kLearningRate, kGradientNorm, kSpeed };
 constexpr std::size_t kCharts = 5;
 
 struct Curve {
-  std::string name, kind;
+  std::string name;
+  std::size_t run = 0;
+  std::string kind;
   Points points;
   bool is_marked = false;
 };
@@ -90,13 +93,50 @@ Json curve_json(const Curve& curve) {
   Json points = Json::array();
   for (const auto& [x, y] : thinned(curve.points)) points.push_back({rounded(x), rounded(y)});
   return {{"name", curve.name},
+          {"run", curve.run},
           {"kind", curve.kind},
           {"is_marked", curve.is_marked},
           {"points", std::move(points)}};
 }
 
+// A round is done when the first site has committed it. Values between the points lie on lines, so
+// some rounds suffice.
+Json progress_json(const RunReport& report) {
+  struct Done {
+    int64_t tokens = 0;
+    double time = std::numeric_limits<double>::infinity();
+  };
+  std::map<int64_t, Done> rounds;
+  double begin = report.sites.front().first_seen();
+  for (const auto& site : report.sites) {
+    begin = std::min(begin, site.first_seen());
+    for (const auto& round : site.rounds) rounds[round.round].tokens += round.tokens;
+    for (const auto& milestone : site.milestones) {
+      const auto* round = std::get_if<RoundEvent>(&milestone.event);
+      if (round == nullptr) continue;
+      auto& time = rounds[round->round].time;
+      time = std::min(time, milestone.time);
+    }
+  }
+  const std::size_t every = (rounds.size() + kMostCurvePoints - 1) / kMostCurvePoints;
+  Json progress = Json::array({Json::array({0, 0, 0})});
+  int64_t tokens = 0;
+  double seconds = 0;
+  std::size_t index = 0;
+  for (const auto& [number, done] : rounds) {
+    tokens += done.tokens;
+    // Clocks differ a little, and a curve cannot go back.
+    seconds = std::max(seconds, done.time - begin);
+    if (++index % every == 0 || index == rounds.size()) {
+      progress.push_back({number, tokens, rounded(seconds)});
+    }
+  }
+  return progress;
+}
+
 // Leaves a chart of images out where no run has it.
-Json charts_json(const Charts& charts, const std::string& unit) {
+Json curves_json(const Charts& charts, std::span<const RunReport> reports) {
+  const auto unit = unit_of(reports);
   const std::array<std::pair<std::string, std::string>, kCharts> titles = {
       {{"loss", "Loss"},
        {"accuracy", "Accuracy (%)"},
@@ -113,15 +153,17 @@ Json charts_json(const Charts& charts, const std::string& unit) {
     list.push_back(
         {{"id", titles[i].first}, {"title", titles[i].second}, {"curves", std::move(curves)}});
   }
-  return list;
+  Json progress = Json::array();
+  for (const auto& report : reports) progress.push_back(progress_json(report));
+  return {{"unit", unit}, {"progress", std::move(progress)}, {"charts", std::move(list)}};
 }
 
-void add_validation(const RunReport& report, const std::string& name, const std::string& kind,
-                    Charts& charts) {
-  charts[kLoss].push_back({name, kind, points_of(report.validation_losses), true});
+void add_validation(const RunReport& report, const std::string& name, std::size_t run,
+                    const std::string& kind, Charts& charts) {
+  charts[kLoss].push_back({name, run, kind, points_of(report.validation_losses), true});
   auto percents = points_of(report.validation_accuracies);
   for (auto& [round, accuracy] : percents) accuracy *= 100;
-  charts[kAccuracy].push_back({name, kind, std::move(percents), true});
+  charts[kAccuracy].push_back({name, run, kind, std::move(percents), true});
 }
 
 }  // namespace
@@ -144,12 +186,12 @@ Json curves_of_run(const RunReport& report) {
       for (const auto& point : points) {
         if (std::isfinite(point.*value)) figures.emplace_back(point.rounds, point.*value);
       }
-      charts[chart].push_back({site.site, kind, std::move(figures)});
+      charts[chart].push_back({site.site, 0, kind, std::move(figures)});
     }
-    charts[kSpeed].push_back({site.site, kind, points_of(speeds(site))});
+    charts[kSpeed].push_back({site.site, 0, kind, points_of(speeds(site))});
   }
-  add_validation(report, "validation, all sites", "validation", charts);
-  return charts_json(charts, report.unit());
+  add_validation(report, "validation, all sites", 0, "validation", charts);
+  return curves_json(charts, {&report, 1});
 }
 
 Json curves_of_runs(std::span<const RunReport> reports, std::span<const std::string> names) {
@@ -157,18 +199,18 @@ Json curves_of_runs(std::span<const RunReport> reports, std::span<const std::str
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const auto& report = reports[i];
     const auto kind = color_class(i, reports.size());
-    charts[kLoss].push_back({names[i], kind, points_of(report.train_losses)});
+    charts[kLoss].push_back({names[i], i, kind, points_of(report.train_losses)});
     for (const auto& [chart, value] : {kStepRate, kStepNorm}) {
-      charts[chart].push_back({names[i], kind, points_of(means_by_round(report, value))});
+      charts[chart].push_back({names[i], i, kind, points_of(means_by_round(report, value))});
     }
     ByRound sums;
     for (const auto& site : report.sites) {
       for (const auto& [round, speed] : speeds(site)) sums[round] += speed;
     }
-    charts[kSpeed].push_back({names[i], kind, points_of(sums)});
-    add_validation(report, fmt::format("{}, validation", names[i]), kind, charts);
+    charts[kSpeed].push_back({names[i], i, kind, points_of(sums)});
+    add_validation(report, fmt::format("{}, validation", names[i]), i, kind, charts);
   }
-  return charts_json(charts, unit_of(reports));
+  return curves_json(charts, reports);
 }
 
 }  // namespace farstep

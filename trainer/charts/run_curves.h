@@ -10,10 +10,12 @@
 
 namespace farstep {
 
-// Return a list of charts {"id", "title", "curves"}: loss, accuracy if a run has one, learning
-// rate, gradient norm and tokens (or images) a second. A curve is {"name", "kind", "is_marked",
-// "points"}: "kind" is the class of its colour, and points are pairs of rounds done and the value,
-// 400 at most, with five digits; of more, the means of neighbours.
+// Return {"unit", "progress", "charts"}. A chart is {"id", "title", "curves"}: loss, accuracy if a
+// run has one, learning rate, gradient norm and tokens (or images) a second. A curve is {"name",
+// "run", "kind", "is_marked", "points"}: "run" is the place of its run, from 0, "kind" the class of
+// its colour, and points are pairs of rounds done and the value, 400 at most, with five digits; of
+// more, the means of neighbours. "progress" says for each run how much was done when, at most at
+// 401 of its rounds: lists of rounds, what "unit" names, and seconds since its begin.
 //
 // Of one run: a curve for each site, and the validation, which is marked.
 Json curves_of_run(const RunReport& report);

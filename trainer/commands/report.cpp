@@ -60,6 +60,18 @@ void write_series(const ReportOptions& options, const RunReport& report) {
   }
 }
 
+// As lines, since the values of some settings are longer than a line.
+std::string differences_text(const Table& table) {
+  std::vector<std::string> lines;
+  for (const auto& row : table.rows) {
+    auto& line = lines.emplace_back(row.cells.front() + ":");
+    for (std::size_t i = 1; i < row.cells.size(); ++i) {
+      line += fmt::format("{} {} in {}", i == 1 ? "" : ",", row.cells[i], table.header[i]);
+    }
+  }
+  return titled_text(table.title, lines);
+}
+
 // Each run's figures are in the reports of its own; here they are beside those of the others.
 void compare(const ReportOptions& options) {
   if (options.idle || !options.csv.empty() || !options.tensorboard.empty()) {
@@ -83,10 +95,7 @@ void compare(const ReportOptions& options) {
   }
   if (!options.json) {
     fmt::print("{}", table_text(comparison_table(reports, names), kReportColumns));
-    const auto differences = difference_table(reports, names);
-    if (!differences.rows.empty()) {
-      fmt::print("\n{}", table_text(differences, kReportColumns));
-    }
+    fmt::print("{}", differences_text(difference_table(reports, names)));
     return;
   }
   Json runs = Json::array();

@@ -248,10 +248,11 @@ Json settings_json(const RunReport& report) {
 }
 
 Json charts_json(const RunReport& report) {
-  return {{"charts", curves_of_run(report)},
-          {"curves", legend_json(loss_legend(report))},
-          {"idle", idle_chart(report)},
-          {"causes", legend_json(idle_legend(report))}};
+  auto json = curves_of_run(report);
+  json["legend"] = legend_json(loss_legend(report));
+  json["idle"] = idle_chart(report);
+  json["causes"] = legend_json(idle_legend(report));
+  return json;
 }
 
 }  // namespace farstep

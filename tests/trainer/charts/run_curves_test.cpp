@@ -7,7 +7,8 @@ namespace farstep {
 
 namespace {
 
-Json chart(const Json& charts, const std::string& id) {
+Json chart(const Json& curves, const std::string& id) {
+  const auto& charts = curves["charts"];
   const auto found =
       std::ranges::find_if(charts, [&](const Json& chart) { return chart["id"] == id; });
   REQUIRE(found != charts.end());
@@ -50,7 +51,8 @@ TEST_CASE("a run has a curve for each site, and its validation is marked") {
   CHECK(norms[1]["points"][0] == Json::parse("[0.5,66]"));
   CHECK(chart(charts, "learning_rate")["curves"][1]["points"][7] == Json::parse("[4,0.003]"));
   // Images alone have an accuracy.
-  CHECK(std::ranges::none_of(charts, [](const Json& each) { return each["id"] == "accuracy"; }));
+  CHECK(std::ranges::none_of(charts["charts"],
+                             [](const Json& each) { return each["id"] == "accuracy"; }));
 }
 
 TEST_CASE("the speed of a round is its tokens by all of its time") {
@@ -105,6 +107,57 @@ TEST_CASE("a long run has means over all of its sites everywhere") {
   for (const auto& point : rates) CHECK(point[1] == 0.002);
 }
 
+TEST_CASE("runs of images have their accuracy in percent beside runs that have none") {
+  const auto run = watched_run();
+  auto records = run.records(0);
+  std::get<RunEvent>(records.front().event).sites = {"node1"};
+  std::get<RunEvent>(records.front().event).unit = "images";
+  for (auto& record : records) {
+    if (auto* share = std::get_if<EvaluationEvent>(&record.event)) share->hits = 250 * share->round;
+  }
+  const std::vector reports{made_up_report(), report_of({records})};
+  const auto curves = curves_of_runs(reports, std::vector<std::string>{"words", "pictures"});
+  CHECK(curves["unit"] == "tokens or images");
+  const Json accuracies = chart(curves, "accuracy")["curves"];
+  REQUIRE(accuracies.size() == 1);
+  CHECK(accuracies[0]["name"] == "pictures, validation");
+  CHECK(accuracies[0]["run"] == 1);
+  CHECK(accuracies[0]["points"] == Json::parse("[[1,25],[2,50],[3,75],[4,100]]"));
+}
+
+TEST_CASE("the progress of a run is what its sites had done when a round was committed first") {
+  const auto run = watched_run();
+  const auto report = made_up_report();
+  const auto curves = curves_of_run(report);
+  CHECK(curves["unit"] == "tokens");
+  REQUIRE(curves["progress"].size() == 1);
+  const auto progress = curves["progress"][0];
+  REQUIRE(progress.size() == 5);
+  CHECK(progress[0] == Json::parse("[0,0,0]"));
+  int64_t tokens = 0;
+  for (std::size_t i = 1; i < 5; ++i) {
+    double first = std::numeric_limits<double>::infinity();
+    for (std::size_t site = 0; site < 2; ++site) {
+      for (const auto& record : run.records(site)) {
+        const auto* round = std::get_if<RoundEvent>(&record.event);
+        if (round == nullptr || round->round != static_cast<int64_t>(i)) continue;
+        tokens += round->tokens;
+        first = std::min(first, record.time);
+      }
+    }
+    CHECK(progress[i][0] == i);
+    CHECK(progress[i][1] == tokens);
+    CHECK(progress[i][2].get<double>() ==
+          Approx(first - run.records(0).front().time).epsilon(1e-4));
+  }
+  // A long run has some of its rounds, and the last one.
+  auto long_run = watched_run();
+  long_run.rounds = 1001;
+  const auto some = curves_of_run(report_of({long_run.records(0)}))["progress"][0];
+  CHECK(some.size() == 1 + 1001 / 3 + 1);
+  CHECK(some.back()[0] == 1001);
+}
+
 TEST_CASE("counts of different things say so") {
   auto run = watched_run();
   auto images = run.records(0);
@@ -118,9 +171,9 @@ TEST_CASE("counts of different things say so") {
 TEST_CASE("a run without a round has charts without curves") {
   auto run = watched_run();
   run.rounds = 0;
-  for (const auto& chart : curves_of_run(report_of({run.records(0)}))) {
-    CHECK(chart["curves"].empty());
-  }
+  const auto curves = curves_of_run(report_of({run.records(0)}));
+  for (const auto& chart : curves["charts"]) CHECK(chart["curves"].empty());
+  CHECK(curves["progress"] == Json::parse("[[[0,0,0]]]"));
 }
 
 }  // namespace farstep

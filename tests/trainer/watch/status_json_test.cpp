@@ -141,9 +141,9 @@ TEST_CASE("curves and drawings have the colours of the report") {
   const auto run = watched_run();
   const auto report = report_of({run.records(0), run.records(1)});
   const auto json = charts_json(report);
-  CHECK(json["charts"] == curves_of_run(report));
+  CHECK(json["charts"] == curves_of_run(report)["charts"]);
   CHECK_THAT(json["idle"].get<std::string>(), Catch::StartsWith("<div"));
-  CHECK(json["curves"] == Json::parse(R"([{"kind":"validation","label":"validation, all sites"},
+  CHECK(json["legend"] == Json::parse(R"([{"kind":"validation","label":"validation, all sites"},
       {"kind":"site-0","label":"node1"},{"kind":"site-1","label":"node2"}])"));
   CHECK_THAT(json["idle"].get<std::string>(), Catch::Contains("node2"));
   CHECK(json["causes"][0] == Json({{"kind", "wait"}, {"label", "waiting for peers"}}));

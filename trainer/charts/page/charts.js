@@ -1,5 +1,5 @@
-// Curves against the rounds of a run: of the live page, and of the page that compares runs. Both give
-// charts as the server makes them: {id, title, curves: [{name, kind, is_marked, points: [[x, y], ...]}]}.
+// Curves against the rounds of a run, its tokens or its time: of the live page, and of the page that
+// compares runs. trainer/charts/run_curves.h says what both give.
 // Texts of a run enter the page as text, never as HTML.
 "use strict";
 
@@ -18,7 +18,7 @@ function shape(tag, attributes, text) {
   return made;
 }
 
-export function numberText(value) {
+function numberText(value) {
   const size = Math.abs(value);
   if (size !== 0 && size < 1e-3) return value.toExponential(2).replace(/\.?0+e/, "e");
   if (size >= 1e4) return new Intl.NumberFormat("en", {notation: "compact", maximumSignificantDigits: 4}).format(value);
@@ -33,10 +33,12 @@ function tickText(value, step) {
 }
 
 // The mean of a point and of those before it, each with `weight` times the weight of the next one:
-// TensorBoard's smoothing. Dividing by the sum of the weights keeps the first points unbiased.
-export function smoothed(points, weight) {
+// TensorBoard's smoothing. Dividing by the sum of the weights keeps the first points unbiased. It begins
+// anew beyond `reach`: what a site was before it went away says little about what it is now.
+function smoothed(points, weight, reach) {
   let sum = 0, weights = 0;
-  return points.map(([x, y]) => {
+  return points.map(([x, y], i) => {
+    if (i > 0 && x - points[i - 1][0] > reach) sum = weights = 0;
     sum = weight * sum + y;
     weights = weight * weights + 1;
     return [x, sum / weights];
@@ -73,21 +75,47 @@ function nearest(points, x) {
   return x - points[first][0] <= points[last][0] - x ? points[first] : points[last];
 }
 
-// The rounds between two points beyond which the site was away: a line there would say what was not.
-function reachOf(points) {
+// The distance of two points beyond which the site was away: a line there would say what was not.
+function reachOf(points, round) {
   const distances = points.slice(1).map(([x], i) => x - points[i][0]).sort((a, b) => a - b);
-  return Math.max(1, 3 * (distances[distances.length >> 1] || 0));
+  return Math.max(round, 3 * (distances[distances.length >> 1] || 0));
+}
+
+// What the curves can stand against: the column of the progress, its unit and what that is in it.
+function axisOf({unit, progress}, name) {
+  const last = (column) => Math.max(...progress.map((run) => run[run.length - 1][column]));
+  if (name === "tokens") return {column: 1, unit, scale: 1};
+  if (name === "time") return last(2) < 7200 ? {column: 2, unit: "minutes", scale: 60} : {column: 2, unit: "hours", scale: 3600};
+  return {column: 0, unit: "rounds", scale: 1};
+}
+
+// Where a run was on an axis after some rounds; steps of a round under way go on as the one before.
+// Null without a whole round, as nothing is known then.
+function along(progress, {column, scale}, rounds) {
+  if (column === 0) return rounds;
+  if (progress.length < 2) return null;
+  let first = 0, last = progress.length - 1;
+  while (last - first > 1) {
+    const middle = (first + last) >> 1;
+    if (progress[middle][0] < rounds) first = middle; else last = middle;
+  }
+  const [a, b] = [progress[first], progress[last]];
+  return (a[column] + (rounds - a[0]) / (b[0] - a[0]) * (b[column] - a[column])) / scale;
 }
 
 // The scales, and the curves as they are drawn; null if there is no point.
-function layOut(chart, options, width) {
-  const curves = [];
+function layOut(chart, data, options, width) {
+  const curves = [], axis = axisOf(data, options.axis);
   for (const curve of chart.curves) {
-    const points = curve.points.filter(([, y]) => !options.isLog || y > 0);
+    const progress = data.progress[curve.run];
+    const points = curve.points.filter(([, y]) => !options.isLog || y > 0)
+      .map(([rounds, y]) => [along(progress, axis, rounds), y]).filter(([x]) => x !== null);
     if (points.length === 0) continue;
     const isSmooth = options.smoothing > 0 && !curve.is_marked;
-    curves.push({...curve, reach: reachOf(points), raw: isSmooth ? points : null,
-      points: isSmooth ? smoothed(points, options.smoothing) : points});
+    const [rounds] = progress[progress.length - 1];
+    const reach = reachOf(points, rounds > 0 ? along(progress, axis, rounds) / rounds : 1);
+    curves.push({...curve, reach, raw: isSmooth ? points : null,
+      points: isSmooth ? smoothed(points, options.smoothing, reach) : points});
   }
   if (curves.length === 0) return null;
   const values = curves.flatMap(({raw, points}) => (raw || points).map(([, y]) => y));
@@ -97,27 +125,29 @@ function layOut(chart, options, width) {
   const margin = Math.max(0.05 * (high - low), options.isLog ? 0.01 : 1e-3 * Math.abs(high)) || 1;
   low -= margin;
   high += margin;
-  const rounds = Math.max(1, ...curves.map(({points}) => points[points.length - 1][0]));
+  // Before the first round's end the axis has one whole round; of tokens and minutes it has what there is.
+  const end = Math.max(axis.column === 0 ? 1 : 1e-9, ...curves.map(({points}) => points[points.length - 1][0]));
   const range = options.isLog ? [10 ** low, 10 ** high] : [low, high];
-  return {curves, rounds, range,
-    x: (round) => LEFT + round / rounds * (width - LEFT - RIGHT),
+  return {curves, axis, end, range,
+    x: (value) => LEFT + value / end * (width - LEFT - RIGHT),
     y: (value) => FLOOR - (place(value) - low) / (high - low) * (FLOOR - CEILING)};
 }
 
-function drawAxes(svg, {x, y, rounds, range}, isLog, width) {
+function drawAxes(svg, {x, y, axis, end, range}, isLog, width) {
   for (const [value, label] of isLog ? logTicks(...range) : ticks(...range, 6)) {
     svg.append(shape("line", {x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value), class: "grid"}),
       shape("text", {x: LEFT - 8, y: y(value) + 4, class: "tick", "text-anchor": "end"}, label));
   }
-  const longest = String(Math.ceil(rounds)).length;
+  const isRounds = axis.column === 0;
+  const longest = isRounds ? String(Math.ceil(end)).length : 5;
   const most = Math.max(2, Math.min(10, Math.floor((width - LEFT - RIGHT) / (DIGIT * (longest + 3)))));
-  for (const [round] of ticks(0, rounds, most).filter(([each]) => Number.isInteger(each))) {
-    const label = String(round), half = label.length * DIGIT / 2;
-    svg.append(shape("line", {x1: x(round), x2: x(round), y1: FLOOR, y2: FLOOR + 4, class: "mark"}),
-      shape("text", {x: Math.min(x(round), width - half), y: FLOOR + 18, class: "tick", "text-anchor": "middle"}, label));
+  for (const [value, text] of ticks(0, end, most).filter(([each]) => !isRounds || Number.isInteger(each))) {
+    const label = isRounds ? String(value) : text, half = label.length * DIGIT / 2;
+    svg.append(shape("line", {x1: x(value), x2: x(value), y1: FLOOR, y2: FLOOR + 4, class: "mark"}),
+      shape("text", {x: Math.min(x(value), width - half), y: FLOOR + 18, class: "tick", "text-anchor": "middle"}, label));
   }
   svg.append(shape("line", {x1: LEFT, x2: width - RIGHT, y1: FLOOR, y2: FLOOR, class: "mark"}),
-    shape("text", {x: (LEFT + width - RIGHT) / 2, y: FLOOR + 36, class: "tick", "text-anchor": "middle"}, "rounds"));
+    shape("text", {x: (LEFT + width - RIGHT) / 2, y: FLOOR + 36, class: "tick", "text-anchor": "middle"}, axis.unit));
 }
 
 function textRow(text) {
@@ -136,23 +166,24 @@ function valueRow({kind, name}, value) {
 }
 
 // Shows the values of the curves at the pointer in a box beside it, those nearest to it if there are many.
-function follow(place, svg, box, {curves, rounds, x, y}, width) {
+function follow(place, svg, box, {curves, axis, end, x, y}, width) {
   const line = shape("line", {y1: CEILING, y2: FLOOR, class: "pointer", visibility: "hidden"});
   svg.append(line);
   const show = ({across, down}) => {
-    const round = Math.min(Math.max((across - LEFT) / (width - LEFT - RIGHT) * rounds, 0), rounds);
-    const found = curves.map((curve) => [curve, ...nearest(curve.points, round)])
-      .filter(([curve, at]) => Math.abs(at - round) <= curve.reach)
+    const value = Math.min(Math.max((across - LEFT) / (width - LEFT - RIGHT) * end, 0), end);
+    const found = curves.map((curve) => [curve, ...nearest(curve.points, value)])
+      .filter(([curve, at]) => Math.abs(at - value) <= curve.reach)
       .sort(([, , a], [, , b]) => Math.abs(y(a) - down) - Math.abs(y(b) - down));
     const shown = found.slice(0, MOST_ROWS).sort(([, , a], [, , b]) => b - a);
-    box.replaceChildren(textRow(`round ${round.toFixed(rounds < 100 ? 1 : 0)}`),
-      ...shown.map(([curve, , value]) => valueRow(curve, value)));
+    box.replaceChildren(textRow(`${axis.column === 1 ? numberText(value) : value.toFixed(end < 100 ? 1 : 0)} ${axis.unit}`),
+      ...shown.map(([curve, , figure]) => valueRow(curve, figure)));
     if (found.length > shown.length) box.append(textRow(`and ${found.length - shown.length} more`));
     box.hidden = false;
-    const isRight = x(round) > width / 2;
-    box.style.left = isRight ? "" : `${x(round) + 12}px`;
-    box.style.right = isRight ? `${width - x(round) + 12}px` : "";
-    for (const [name, value] of [["x1", x(round)], ["x2", x(round)], ["visibility", "visible"]]) line.setAttribute(name, value);
+    const at = x(value), isRight = at > width / 2;
+    box.style.left = isRight ? "" : `${at + 12}px`;
+    box.style.right = isRight ? `${width - at + 12}px` : "";
+    for (const end of ["x1", "x2"]) line.setAttribute(end, at);
+    line.setAttribute("visibility", "visible");
   };
   const move = (event) => {
     const {left, top} = svg.getBoundingClientRect();
@@ -169,15 +200,15 @@ function follow(place, svg, box, {curves, rounds, x, y}, width) {
   if (pointers.has(place)) show(pointers.get(place));
 }
 
-// Draws a chart into a place of the page, as wide as it. options: {smoothing: the weight of the past,
-// 0 to below 1; isLog}.
-export function drawChart(place, chart, options) {
+// Draws a chart of `data` into a place of the page, as wide as it. options: {axis: "rounds", "tokens" or
+// "time"; smoothing: the weight of the past, 0 to below 1; isLog}.
+export function drawChart(place, chart, data, options) {
   const width = place.clientWidth;
   if (width === 0) return;
   place.classList.add("plot");
   const svg = shape("svg", {viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", class: "curves",
-    "aria-label": `${chart.title} by round`});
-  const layout = layOut(chart, options, width);
+    "aria-label": chart.title});
+  const layout = layOut(chart, data, options, width);
   if (!layout) {
     svg.append(shape("text", {x: width / 2, y: HEIGHT / 2, class: "tick", "text-anchor": "middle"}, "no values yet"));
     place.replaceChildren(svg);
@@ -210,15 +241,18 @@ export function drawChart(place, chart, options) {
 // Fills a place with the controls of all charts; calls `redraw` when the reader changes one. Returns
 // the options for drawChart(), which follow the controls.
 export function addControls(place, redraw) {
-  const options = {smoothing: 0, isLog: false};
-  const control = (text, attributes, take) => {
-    const label = document.createElement("label"), input = document.createElement("input");
-    const value = document.createElement("output");
-    Object.assign(input, attributes);
+  const options = {axis: "rounds", smoothing: 0, isLog: false};
+  const add = (text, input, take) => {
+    const label = document.createElement("label"), value = document.createElement("output");
     input.addEventListener("input", () => { value.textContent = take(input); redraw(); });
     label.append(text, input, value);
     place.append(label);
   };
+  const control = (text, attributes, take) => add(text, Object.assign(document.createElement("input"), attributes), take);
+  const select = document.createElement("select");
+  select.name = "axis";
+  select.append(...["rounds", "tokens", "time"].map((name) => new Option(name)));
+  add("against", select, (input) => { options.axis = input.value; return ""; });
   control("smoothing", {type: "range", min: "0", max: "0.99", step: "0.01", value: "0", name: "smoothing"},
     (input) => { options.smoothing = Number(input.value); return input.value; });
   control("log axis", {type: "checkbox", name: "log"}, (input) => { options.isLog = input.checked; return ""; });

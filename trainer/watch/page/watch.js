@@ -13,7 +13,7 @@ let timeline = null;
 let clockOffset = 0; // server's time minus this device's, in seconds
 let windowChosen = null; // seconds, or "all"; null until the reader or the first state says
 let chartsVersion = -1;
-let charts = []; // as the server gave them
+let curves = null; // as the server gave them
 let settingsShown = ""; // as JSON
 
 const serverNow = () => Date.now() / 1000 + clockOffset;
@@ -178,18 +178,19 @@ async function renewCharts() {
   const version = state.version;
   const news = await ask("api/charts");
   chartsVersion = version;
-  charts = news.charts;
+  curves = news;
   byId("idle").innerHTML = news.idle;
   const entry = (css, text) => element("li", "", element("i", css), text);
-  byId("loss-legend").replaceChildren(...news.curves.map(({kind, label}) => entry(`stroke ${kind}`, label)));
+  byId("loss-legend").replaceChildren(...news.legend.map(({kind, label}) => entry(`stroke ${kind}`, label)));
   byId("idle-legend").replaceChildren(...news.causes.map(({kind, label}) => entry(kind, label)));
   setText(byId("speed-title"), `${state.unit}/s`);
-  byId("accuracy").parentElement.hidden = !charts.some(({id}) => id === "accuracy");
+  byId("accuracy").parentElement.hidden = !news.charts.some(({id}) => id === "accuracy");
   redrawCharts();
 }
 
 function redrawCharts() {
-  for (const chart of charts) drawChart(byId(chart.id), chart, chartOptions);
+  if (!curves) return;
+  for (const chart of curves.charts) drawChart(byId(chart.id), chart, curves, chartOptions);
 }
 
 // They change only when a process starts, and the reader may have unfolded a part.
@@ -201,6 +202,7 @@ async function renewSettings() {
   settingsShown = text;
   const section = byId("settings-section");
   showTable(section, settings);
+  if (defaults.rows.length === 0) return;
   section.append(element("details", "", element("summary", "", defaults.title), element("div", "wide", table(defaults))));
 }
 
