@@ -109,6 +109,11 @@ std::string html_report(const RunReport& report) {
     html += "<div class=\"pair\">\n" +
             section("Accuracy (%)", entries + accuracy_chart(report), "chart") + "</div>\n";
   }
+  if (const auto charts = step_charts(report); !charts.empty()) {
+    html += "<div class=\"pair even\">\n";
+    for (const auto& [title, svg] : charts) html += section(title, svg, "chart");
+    html += "</div>\n";
+  }
   html += table_section(idle_table(report));
   if (const auto devices = device_table(report); !devices.rows.empty()) {
     html += table_section(devices);

@@ -41,6 +41,7 @@ section { margin-top: 16px; }
   font-variant-numeric: tabular-nums; }
 .figure span { color: var(--soft); font-size: 13px; }
 .pair { display: grid; grid-template-columns: minmax(0, 4fr) minmax(0, 3fr); gap: 0 16px; }
+.pair.even { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 .wide { overflow-x: auto; overflow-wrap: normal; }
 svg { display: block; width: 100%; }
 /* Texts beside a drawing stand in its padding: what is drawn is a percentage of the rest. */
@@ -93,7 +94,7 @@ summary { margin-top: 12px; color: var(--soft); cursor: pointer; }
   section, .figure { padding: 14px 14px; }
   .figure b { font-size: 20px; }
 }
-@media (max-width: 960px) { .pair { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 960px) { .pair, .pair.even { grid-template-columns: minmax(0, 1fr); } }
 @media (max-width: 600px) {
   main { padding: 20px 12px 40px; }
   .figures { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }

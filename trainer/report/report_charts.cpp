@@ -57,6 +57,19 @@ Points points_of(const std::map<int64_t, double>& figures) {
   return thinned(Points(figures.begin(), figures.end()));
 }
 
+// A step may lack the figure.
+std::vector<Curves::Site> step_curves(const RunReport& report, double StepPoint::*value) {
+  std::vector<Curves::Site> sites;
+  for (const auto& site : report.sites) {
+    Points points;
+    for (const auto& point : site.curve.points()) {
+      if (std::isfinite(point.*value)) points.emplace_back(point.rounds, point.*value);
+    }
+    sites.push_back({site.site, thinned(points)});
+  }
+  return sites;
+}
+
 // The axes cover all curves with a margin, so that none touches the border.
 std::string curve_chart(std::string_view label, const Curves& curves,
                         std::string (*text_of)(double value)) {
@@ -74,11 +87,12 @@ std::string curve_chart(std::string_view label, const Curves& curves,
   for (const auto& site : curves.sites) include(site.points);
   include(curves.validation);
   if (!(low <= high)) {
-    canvas.text(50, kHeight / 2, "no losses yet", "tick", Anchor::kMiddle);
+    canvas.text(50, kHeight / 2, "no values yet", "tick", Anchor::kMiddle);
     return canvas.finish();
   }
   // A flat curve would have no height without the least margin.
-  const double margin = std::max(0.04 * (high - low), 1e-3);
+  const double largest = std::max(std::abs(low), std::abs(high));
+  const double margin = std::max(0.04 * (high - low), largest > 0 ? 1e-3 * largest : 1);
   const Scale x{0, rounds};
   const Scale y{low - margin, high + margin, kBottom, kTop};
   draw_axes(canvas, x, y);
@@ -153,13 +167,24 @@ std::vector<LegendEntry> loss_legend(const RunReport& report) {
 }
 
 std::string loss_chart(const RunReport& report) {
-  Curves curves{.validation = points_of(report.validation_losses)};
-  for (const auto& site : report.sites) {
-    Points losses;
-    for (const auto& point : site.curve.points()) losses.emplace_back(point.rounds, point.loss);
-    curves.sites.push_back({site.site, thinned(losses)});
-  }
+  Curves curves{.sites = step_curves(report, &StepPoint::loss),
+                .validation = points_of(report.validation_losses)};
   return curve_chart("Loss by round", curves, [](double loss) { return loss_text(loss); });
+}
+
+std::vector<TitledChart> step_charts(const RunReport& report) {
+  std::vector<TitledChart> charts;
+  for (const auto& [title, value] : {std::pair{"Learning rate", &StepPoint::learning_rate},
+                                     {"Gradient norm", &StepPoint::gradient_norm}}) {
+    auto sites = step_curves(report, value);
+    const bool has_any =
+        std::ranges::any_of(sites, [](const auto& site) { return !site.points.empty(); });
+    if (!has_any) continue;
+    charts.push_back({title, curve_chart(fmt::format("{} by round", title),
+                                         {.sites = std::move(sites), .validation = {}},
+                                         [](double) { return std::string(); })});
+  }
+  return charts;
 }
 
 std::string accuracy_chart(const RunReport& report) {

@@ -78,6 +78,13 @@ double round_up(double step) {
   return 10 * power;
 }
 
+// %g hides the rounding error of the value. Beside an axis there is room for six digits: "1.5e-4".
+std::string tick_label(double value) {
+  if (value == 0 || std::abs(value) >= 1e-3) return fmt::format("{:g}", value);
+  const auto exponent = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
+  return fmt::format("{:g}e{}", value * std::pow(10.0, -exponent), exponent);
+}
+
 }  // namespace
 
 std::string escape_html(std::string_view text) {
@@ -215,8 +222,8 @@ std::vector<Tick> number_ticks(double low, double high, int most) {
   if (!(high > low)) return ticks;
   const double step = round_up((high - low) / (most - 1));
   for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k) {
-    // %g hides the rounding error of k * step; adding 0 turns -0 into 0.
-    ticks.emplace_back(k * step + 0.0, fmt::format("{:g}", k * step + 0.0));
+    // Adding 0 turns -0 into 0.
+    ticks.emplace_back(k * step + 0.0, tick_label(k * step + 0.0));
   }
   return ticks;
 }

@@ -77,6 +77,23 @@ TEST_CASE("the idle bars have the shares of the idle table") {
   }
 }
 
+TEST_CASE("the page draws the learning rate and the gradient norm of steps that have one") {
+  const auto page = page_of({});
+  CHECK(has(page, "aria-label=\"Learning rate by round\""));
+  CHECK(has(page, "aria-label=\"Gradient norm by round\""));
+  CHECK(has(page, ">4e-4<"));
+  const SyntheticRun run;
+  auto records = run.records(0);
+  for (auto& record : records) {
+    if (auto* step = std::get_if<StepEvent>(&record.event)) step->gradient_norm.reset();
+  }
+  const TemporaryFolder folder;
+  write_events(folder.path() / "node1" / "events.jsonl", records);
+  const auto without = html_report(build_report(folder.path()));
+  CHECK(has(without, "Learning rate by round"));
+  CHECK_FALSE(has(without, "Gradient norm by round"));
+}
+
 TEST_CASE("text from a run is escaped") {
   SyntheticRun run;
   run.rounds = run.steps = 1;
