@@ -46,6 +46,7 @@ MAY_INCLUDE = {
     "trainer/account": "base config telemetry",
     "trainer/series": "base system config telemetry account",
     "trainer/report": "base config telemetry account",
+    "trainer/charts": "base config telemetry account report",
     "wan/link": "base config",
     "heterogeneity/knowledge": "base processor config",
     "heterogeneity/policy": "base config telemetry knowledge",
@@ -95,7 +96,7 @@ MAY_INCLUDE = {
     "trainer/facade": "base system config telemetry schedule codec protocol settings outer_optimizer outer_sync peers",
     "trainer/site": "base memory config telemetry data reduction rate knowledge policy strategy",
     "trainer/round": "base config settings telemetry data rate validation knowledge plan sockets transport protocol peers site strategy",
-    "trainer/watch": "base system config telemetry account report sockets",
+    "trainer/watch": "base system config telemetry account report charts sockets",
     "trainer/launch": "base system config settings telemetry account watch link sockets checkpoint",
     "trainer/probe": "base processor system config data tokens images settings knowledge profile sockets model matmul llama "
     "language convnet tasks inner peers",
@@ -104,7 +105,7 @@ MAY_INCLUDE = {
     "trainer/manual": "base config",
     "trainer/doctor": "base processor system config settings inner model knowledge sockets transport secure peers probe run",
     "trainer/init": "base system config settings shape model link sockets secure",
-    "trainer/commands": "base processor system config manual settings telemetry series report watch tokenizer tokens "
+    "trainer/commands": "base processor system config manual settings telemetry series report charts watch tokenizer tokens "
     "outer_optimizer knowledge policy plan simulate shape sockets secure protocol membership peers launch init",
     "trainer/commands/torch": "base processor system config manual settings telemetry report watch text tokenizer documents tokens images "
     "knowledge simulate commands model matmul language convnet tasks checkpoint launch probe run doctor",

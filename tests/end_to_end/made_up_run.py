@@ -32,7 +32,10 @@ class Site:
         self.random = random.Random(index)
         self.add("run", version="0", run="made-up", site_id=index, sites=names, devices=["NVIDIA GeForce RTX 2080 Ti"],
                  parameters=7_300_000, sequence_length=1024, unit="tokens", rounds=rounds, generation=0, start_round=0,
-                 start_step=0, start_fragments=0, trains=True, reads_data=True, clock_offset_seconds=0)
+                 start_step=0, start_fragments=0, trains=True, reads_data=True, clock_offset_seconds=0,
+                 settings=["name=made-up", f"sites={json.dumps([{'name': name} for name in names])}",
+                           "inner.peak_learning_rate=0.0004", f"outer.rounds={rounds}"],
+                 default_settings=["seed=1", "outer.learning_rate=0.7", "sync.codec=int8"])
 
     def add(self, event: str, **fields: object):
         """Adds a record of the present moment."""
@@ -60,7 +63,8 @@ class Site:
             start, self.now = self.now + 0.004, self.now + 0.004 + self.step_seconds
             losses.append(loss_after(number - 1 + step / STEPS, rounds) + self.random.gauss(0, 0.12))
             self.add("step", round=number, step=step, start=start, seconds=self.step_seconds, data_seconds=0.004,
-                     loss=losses[-1], gradient_norm=0.8, learning_rate=4e-4, tokens=TOKENS, device_seconds=[])
+                     loss=losses[-1], gradient_norm=0.6 + 0.3 * self.random.random(),
+                     learning_rate=rate_after(number - 1 + step / STEPS, rounds), tokens=TOKENS, device_seconds=[])
         return sum(losses) / len(losses)
 
     def sync(self, number: int, end: float, loss: float, is_slow: bool, peers: list[str]):
@@ -90,6 +94,12 @@ class Site:
 def loss_after(rounds_done: float, rounds: int) -> float:
     """A loss that falls."""
     return 3.2 + 4.4 * math.exp(-4 * rounds_done / rounds)
+
+
+def rate_after(rounds_done: float, rounds: int) -> float:
+    """A learning rate that rises, then falls along a cosine."""
+    done = rounds_done / rounds
+    return 4e-4 * (done / 0.1 if done < 0.1 else 0.55 + 0.45 * math.cos(math.pi * (done - 0.1) / 0.9))
 
 
 def write_run(folder: Path, sites: int = 4, rounds: int = 16, of: int | None = None, is_live: bool = False,

@@ -4,6 +4,7 @@ FARSTEP_SCREENSHOTS names a folder that gets a picture of each view.
 """
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -105,6 +106,21 @@ WRONG_DRAWINGS = """(() => {
 })()"""
 
 
+# The curves of a chart as their points, in pixels.
+CURVES = """(id) => [...document.querySelectorAll(`#${id} path.curve:not(.raw)`)].map((path) =>
+  path.getAttribute('d').slice(1).replaceAll('h0', '').split(/[ML]/).map((point) => point.split(' ').map(Number)))"""
+# Sets a control as a reader does.
+SET = """(name, value) => {
+  const input = document.querySelector(`[name=${name}]`);
+  if (input.type === 'checkbox') input.checked = value; else input.value = value;
+  input.dispatchEvent(new Event('input'));
+}"""
+# The settings of a table by their names.
+SETTINGS = """(place) => Object.fromEntries([...document.querySelectorAll(`${place} tbody tr`)].map(
+  (row) => [row.cells[0].textContent, row.cells[1].textContent]))"""
+CHARTS = ("loss", "learning_rate", "gradient_norm", "tokens_per_second")
+
+
 class Page(ClusterTest):
     """What a reader sees is what the report says, on every screen."""
 
@@ -128,7 +144,7 @@ class Page(ClusterTest):
         self.assertEqual(self.browser.errors, [])
         self.assertEqual(self.browser.hosts(), {address})
 
-    def check_views(self, name: str, least_points: int = 0):
+    def check_views(self, name: str, least_points: int = 0, timeline: bool = True):
         """The page fits, and can be read, on a phone, a tablet and a desk, in light and dark."""
         self.assertGreaterEqual(self.browser.run("document.querySelectorAll('.validation-point').length"),
                                 least_points)
@@ -136,8 +152,8 @@ class Page(ClusterTest):
         for width, height, scheme in VIEWS:
             with self.subTest(width=width, scheme=scheme):
                 self.browser.show_as(width, height, scheme)
-                self.browser.wait_for(f"(document.querySelector('#timeline svg')?.width.baseVal.value ?? 0)"
-                                      f" < {width}")
+                drawing = "#timeline svg" if timeline else "#loss svg"
+                self.browser.wait_for(f"(document.querySelector('{drawing}')?.width.baseVal.value ?? 0) < {width}")
                 self.assertEqual(self.browser.run("innerWidth"), width)
                 self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
                 self.assertEqual(self.browser.run(TOO_WIDE), [])
@@ -193,6 +209,10 @@ class Page(ClusterTest):
         self.browser.wait_for("document.querySelectorAll('.site').length === 2")
         self.assertEqual(launcher.wait(timeout=300), 0)
         self.check_figures(cluster.output)
+        settings = self.browser.wait_for(f"({SETTINGS})('#settings-section > .wide')")
+        self.assertEqual(settings["outer.rounds"], "60")
+        self.assertEqual(settings["evaluate.every_rounds"], "20")
+        self.assertEqual(self.browser.run(f"({SETTINGS})('#settings-section details')")["sync.outliers"], "leave_out")
         # Its news came by the stream, without a new request for the page: nothing yet, and then the run.
         self.assertTrue(self.browser.run("globalThis.isSamePage"))
         versions = [json.loads(state)["version"] for state in self.browser.sent_events]
@@ -277,6 +297,7 @@ class Page(ClusterTest):
                     if record["event"] == "run":
                         record["run"] = "<b>run</b>" + "R" * 200
                         record["devices"] = ["<i>cpu</i>" + "D" * 200]
+                        record["settings"] = ["<b>s</b>" + "S" * 90 + "=<b>v</b>" + "V" * 600]
                     if record["event"] == "end":
                         record |= {"outcome": "failed", "message": message}
                     if record["event"] == "plan":
@@ -287,6 +308,7 @@ class Page(ClusterTest):
         self.browser.open(f"http://{address}/")
         self.browser.wait_for("document.querySelectorAll('.site').length === 2")
         self.browser.wait_for("document.querySelectorAll('#idle .bars, #loss .curves').length === 2")
+        self.browser.wait_for("document.querySelectorAll('#settings-section tr').length > 2")
         shown = self.browser.run(SHOWN)
         self.assertEqual({card["site"] for card in shown["sites"]}, set(names.values()))
         self.assertEqual(self.browser.run("document.querySelectorAll('img, main script, main b b').length"), 0)
@@ -296,6 +318,100 @@ class Page(ClusterTest):
         self.check_clean(address)
         self.check_report(hard, "hard-report")
         self.assertNotIn("hit", self.browser.run("document.title"))
+
+    def check_charts(self):
+        """Smoothing has TensorBoard's formula, the log axis the logarithm, and the pointer shows values."""
+        for name in CHARTS:
+            self.browser.wait_for(f"document.querySelectorAll('#{name} .curve').length > 0")
+        [plain, *_] = self.browser.run(f"({CURVES})('gradient_norm')")
+        self.browser.run(f"({SET})('smoothing', 0.8)")
+        [smooth, *_] = self.browser.run(f"({CURVES})('gradient_norm')")
+        raw = self.browser.run(f"({CURVES.replace(':not(.raw)', '.raw')})('gradient_norm')")[0]
+        self.assertEqual(plain, raw)  # of the same scale
+        total = weights = 0.0
+        for (_, above), (_, level) in zip(plain, smooth, strict=True):
+            total, weights = 0.8 * total + above, 0.8 * weights + 1
+            self.assertAlmostEqual(level, total / weights, delta=0.2)
+        self.browser.run(f"({SET})('smoothing', 0)")
+        self.browser.run(f"({SET})('log', true)")
+        ticks = self.browser.run("[...document.querySelectorAll('#loss text[text-anchor=end]')].map((text) =>"
+                                 " [Number(text.textContent), Number(text.getAttribute('y'))])")
+        (first, low), *others, (last, high) = ticks
+        self.assertTrue(others)
+        for value, level in others:
+            share = math.log(value / first) / math.log(last / first)
+            self.assertAlmostEqual((level - low) / (high - low), share, delta=1e-3)
+        self.browser.run(f"({SET})('log', false)")
+        self.browser.run("document.getElementById('loss').scrollIntoView({block: 'center', behavior: 'instant'})")
+        x, y = self.browser.run("(() => { const box = document.querySelector('#loss svg').getBoundingClientRect();"
+                                " return [box.left + 0.7 * box.width, box.top + 50]; })()")
+        self.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        values = self.browser.wait_for("[...document.querySelectorAll('#loss .values:not([hidden]) p')]"
+                                       ".map((row) => row.textContent)")
+        self.assertRegex(values[0], r"^[\d.]+ rounds$")
+        self.assertEqual(len(values) - 1, self.browser.run("document.querySelectorAll('#loss .curve').length"))
+        for row in values[1:]:
+            self.assertRegex(row, r" [\d.]+$")
+        self.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+        self.browser.wait_for("document.querySelectorAll('#loss .values:not([hidden])').length === 0")
+
+    def test_curves_can_be_smoothed_read_and_compared(self):
+        """On the live page, and on one page for two runs that takes nothing from a network."""
+        folders = [self.folder / name for name in ("first", "second")]
+        for place, folder in enumerate(folders):
+            write_run(folder, 2 + place, 12, of=12)
+        address = self.watch(folders[0])
+        wait_until(lambda: (state_of(address) or {}).get("run"), 120, "the run on the page")
+        self.browser.open(f"http://{address}/")
+        self.check_charts()
+        self.check_clean(address)
+
+        page = self.folder / "runs.html"
+        result = farstep("report", *folders, "--html", page)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for folder in folders:  # both runs have one name
+            self.assertIn(f"made-up ({folder.name})", result.stdout)
+        self.browser.open(f"file://{page}")
+        self.check_charts()
+        self.assertEqual(self.browser.run("document.querySelectorAll('#loss .curve').length"), 4)
+        # They take as many tokens a round at each site, of which one has 2 and the other 3.
+        self.browser.run(f"({SET})('axis', 'tokens')")
+        left = self.browser.run("Number(document.querySelector('#learning_rate .grid').getAttribute('x1'))")
+        (*_, (less, _)), (*_, (more, _)) = self.browser.run(f"({CURVES})('learning_rate')")
+        self.assertAlmostEqual((less - left) / (more - left), 2 / 3, delta=0.005)
+        # The time of each run is that of its slowest site.
+        self.browser.run(f"({SET})('axis', 'time')")
+        reports = [json.loads(farstep("report", folder, "--json").stdout) for folder in folders]
+        times = [max(site["wall_seconds"] for site in report["sites"]) for report in reports]
+        ends = [curve[-1][0] - left for curve in self.browser.run(f"({CURVES})('learning_rate')")]
+        self.assertAlmostEqual(ends[0] / ends[1], times[0] / times[1], delta=0.01)
+        units = "[...document.querySelectorAll('#learning_rate text')].pop().textContent"
+        self.assertEqual(self.browser.run(units), "minutes")
+        self.browser.run(f"({SET})('axis', 'rounds')")
+        names = self.browser.run("[...document.querySelectorAll('.legend li')].map((each) => each.textContent)")
+        self.assertEqual(names, [f"made-up ({folder.name})" for folder in folders])
+        last = "main > section:last-of-type"
+        self.assertEqual(self.browser.run(f"document.querySelector('{last} h2').textContent"), "Settings that differ")
+        self.assertEqual(list(self.browser.run(f"({SETTINGS})('{last}')")), ["sites"])
+        self.check_views("compared", least_points=2, timeline=False)
+        self.check_clean("file")
+        # A file that cannot be read takes its site alone out of the run, and both outputs say so.
+        (folders[1] / "seoul" / "events.jsonl").write_text("{}\n", encoding="utf-8")
+        result = farstep("report", *folders, "--html", page)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"made-up \(second\) +2 of 3 ")
+        self.assertIn("seoul is in no figure", result.stderr)
+        self.browser.open(f"file://{page}")
+        told = self.browser.wait_for("document.querySelector('main > section:last-of-type')?.textContent")
+        self.assertIn("Left out", told)
+        self.assertIn("made-up (second): ", told)
+        self.assertIn("seoul", told)
+        refused = farstep("report", folders[0], f"{folders[0]}/")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("is given twice", refused.stderr)
+        refused = farstep("report", *folders, "--csv", self.folder / "figures.csv")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("are about one run", refused.stderr)
 
     def check_report(self, folder: Path, name: str, least_points: int = 0):
         """The report of a folder fits every screen too."""

@@ -113,7 +113,7 @@ class Training(ClusterTest):
         report = cluster.report()
         self.assertEqual(list(report), ["rounds", "sites", "final_loss", "training_losses", "validations",
                                         "unreadable", "wan_bytes_sent", "noise_scales", "sync_changes", "views",
-                                        "presence", "outliers", "rises"])
+                                        "presence", "outliers", "rises", "settings", "default_settings"])
         self.assertEqual(report["rounds"], 3)
         for site, name in zip(report["sites"], cluster.names):
             self.assertEqual(list(site), ["site", "trains", "steps", "tokens", "merged_tokens",

@@ -137,6 +137,10 @@ TimeUse RunReport::total_time() const {
 }
 
 // Added over the sites, although they train at different times.
+const RunEvent& RunReport::newest_run() const {
+  return std::ranges::max_element(sites, {}, &SiteReport::last_start)->run;
+}
+
 double RunReport::tokens_per_second() const {
   return std::accumulate(sites.begin(), sites.end(), 0.0, [](double sum, const SiteReport& site) {
     return sum + site.tokens_per_second();

@@ -43,6 +43,8 @@ struct RunReport {
   // not to the steps. There must be a site, and all must be of one run.
   void settle(const std::vector<std::string>& file_notes = {});
 
+  // Returns the newest record of a process that started: a resume may have changed settings.
+  const RunEvent& newest_run() const;
   // Returns what the counts called tokens count: "tokens" or "images".
   const std::string& unit() const { return sites.front().run.unit; }
   // Returns the last validation loss, or without validation the last round's training loss.

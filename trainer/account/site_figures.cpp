@@ -96,6 +96,10 @@ double SiteFigures::last_seen() const {
   return timeline.processes().empty() ? 0 : timeline.processes().back().end;
 }
 
+double SiteFigures::last_start() const {
+  return timeline.processes().empty() ? 0 : timeline.processes().back().start;
+}
+
 std::string SiteFigures::device_name(std::size_t device) const {
   return device < run.devices.size() ? run.devices[device] : fmt::format("device {}", device);
 }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/account/loss_curve.h"
+#include "trainer/account/step_curve.h"
 #include "trainer/account/timeline.h"
 #include "trainer/telemetry/event.h"
 #include "trainer/telemetry/idle.h"
@@ -71,7 +71,7 @@ struct SiteFigures {
   std::vector<SyncChangeEvent> sync_changes;
   std::optional<PlanEvent> plan;              // the last one
   std::optional<CheckpointEvent> checkpoint;  // the last one
-  LossCurve curve;
+  StepCurve curve;
   Timeline timeline;
 
   // Counts the next record that counts. Takes constant time.
@@ -84,6 +84,8 @@ struct SiteFigures {
   // clock: those of the sites' own clocks cannot be compared. 0 if there is none.
   double first_seen() const;
   double last_seen() const;
+  // Returns when its newest process started, likewise.
+  double last_start() const;
   // Returns the device's description from the records, or its number.
   std::string device_name(std::size_t device) const;
   // Returns all of them; "server" if the site serves alone.

@@ -51,14 +51,9 @@ std::string section(std::string_view title, std::string_view content,
                      escape_html(title), css_class, content);
 }
 
-std::string table_section(const Table& table, std::string_view css_class = "wide") {
-  return section(table.title, table_html(table), css_class);
-}
-
-std::string paragraphs(const std::vector<std::string>& lines) {
-  std::string html;
-  for (const auto& line : lines) html += "<p>" + escape_html(line) + "</p>\n";
-  return html;
+std::string folded(std::string_view title, std::string_view content) {
+  return fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", escape_html(title),
+                     content);
 }
 
 std::string figure(std::string_view value, std::string_view label) {
@@ -74,13 +69,27 @@ std::string figures(const RunReport& report) {
 
 }  // namespace
 
-// From the whole to the details: figures, timeline, charts, tables, and each round last.
-std::string html_report(const RunReport& report) {
-  std::string html = fmt::format(
+std::string page_begin(std::string_view title, std::string_view more_style) {
+  return fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{}: Farstep report</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n",
-      escape_html(report.run), page_style());
+      "<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n",
+      escape_html(title), page_style(), more_style);
+}
+
+std::string table_section(const Table& table, std::string_view css_class) {
+  return section(table.title, table_html(table), css_class);
+}
+
+std::string lines_section(std::string_view title, std::span<const std::string> lines) {
+  std::string html;
+  for (const auto& line : lines) html += "<p>" + escape_html(line) + "</p>\n";
+  return section(title, html);
+}
+
+// From the whole to the details: figures, timeline, charts, tables, and each round last.
+std::string html_report(const RunReport& report) {
+  std::string html = page_begin(report.run + ": Farstep report");
   html += "<h1>" + escape_html(report.run) + "</h1>\n<p>";
   const auto sentences = facts(report);
   for (std::size_t i = 0; i < sentences.size(); ++i) {
@@ -90,7 +99,7 @@ std::string html_report(const RunReport& report) {
   html += section("Timeline", legend(timeline_legend(report)) + timeline_chart(report), "chart");
   if (const auto membership = membership_of(report); !membership.changes.empty()) {
     html += section("Who took part, by round", presence_chart(membership), "chart");
-    html += section("Why the membership changed", paragraphs(change_lines(membership)));
+    html += lines_section("Why the membership changed", change_lines(membership));
   }
   html += "<div class=\"pair\">\n" +
           section("Loss", legend(loss_legend(report), "stroke") + loss_chart(report), "chart") +
@@ -101,18 +110,23 @@ std::string html_report(const RunReport& report) {
     html += "<div class=\"pair\">\n" +
             section("Accuracy (%)", entries + accuracy_chart(report), "chart") + "</div>\n";
   }
+  if (const auto charts = step_charts(report); !charts.empty()) {
+    html += "<div class=\"pair even\">\n";
+    for (const auto& [title, svg] : charts) html += section(title, svg, "chart");
+    html += "</div>\n";
+  }
   html += table_section(idle_table(report));
   if (const auto devices = device_table(report); !devices.rows.empty()) {
     html += table_section(devices);
   }
   if (const auto plan = plan_lines(report); !plan.empty()) {
-    html += section("The last plan, and why", paragraphs(plan));
+    html += lines_section("The last plan, and why", plan);
   }
   if (const auto changes = sync_lines(report); !changes.empty()) {
-    html += section("Changes of the sync", paragraphs(changes));
+    html += lines_section("Changes of the sync", changes);
   }
   if (const auto outliers = outlier_lines(report); !outliers.empty()) {
-    html += section("Deltas out of proportion", paragraphs(outliers));
+    html += lines_section("Deltas out of proportion", outliers);
   }
   if (const auto rises = rise_lines(report); !rises.empty()) {
     html += section("Validation losses that rose", paragraphs(rises));
@@ -120,7 +134,12 @@ std::string html_report(const RunReport& report) {
   html += table_section(work_table(report)) + table_section(traffic_table(report));
   if (const auto links = link_table(report); !links.rows.empty()) html += table_section(links);
   html += table_section(round_table(report, kMostRoundRows), "wide rounds");
-  if (!report.notes.empty()) html += section("Left out", paragraphs(report.notes));
+  if (const auto settings = chosen_settings_table(report); !settings.rows.empty()) {
+    const auto defaults = default_settings_table(report);
+    html += section(settings.title,
+                    table_html(settings) + folded(defaults.title, table_html(defaults)));
+  }
+  if (!report.notes.empty()) html += lines_section("Left out", report.notes);
   return html + "</main>\n</body>\n</html>\n";
 }
 

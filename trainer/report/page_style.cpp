@@ -41,6 +41,7 @@ section { margin-top: 16px; }
   font-variant-numeric: tabular-nums; }
 .figure span { color: var(--soft); font-size: 13px; }
 .pair { display: grid; grid-template-columns: minmax(0, 4fr) minmax(0, 3fr); gap: 0 16px; }
+.pair.even { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 .wide { overflow-x: auto; overflow-wrap: normal; }
 svg { display: block; width: 100%; }
 /* Texts beside a drawing stand in its padding: what is drawn is a percentage of the rest. */
@@ -86,13 +87,14 @@ th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 th { color: var(--soft); font-weight: 500; border-bottom: 1px solid var(--line); }
 tr.sum td { font-weight: 600; border-top: 1px solid var(--line); }
+summary { margin-top: 12px; color: var(--soft); cursor: pointer; }
 .rounds { max-height: 460px; overflow: auto; }
 .rounds th { position: sticky; top: 0; background: var(--card); }
 @media (max-width: 860px) {
   section, .figure { padding: 14px 14px; }
   .figure b { font-size: 20px; }
 }
-@media (max-width: 960px) { .pair { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 960px) { .pair, .pair.even { grid-template-columns: minmax(0, 1fr); } }
 @media (max-width: 600px) {
   main { padding: 20px 12px 40px; }
   .figures { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }
@@ -117,11 +119,13 @@ std::string color_style() {
   }
   for (std::size_t i = 0; i < kSiteColors; ++i) {
     css += fmt::format(
-        ".curve.site-{0} {{ stroke: var(--site-{0}); }} i.site-{0} {{ background: var(--site-{0}); "
-        "}}\n",
+        ".curve.site-{0}, .validation-point.site-{0} {{ stroke: var(--site-{0}); }} "
+        "i.site-{0} {{ background: var(--site-{0}); }}\n",
         i);
   }
-  css += ".curve.any-site { stroke: var(--soft); } i.any-site { background: var(--soft); }\n";
+  css +=
+      ".curve.any-site, .validation-point.any-site { stroke: var(--soft); } i.any-site { "
+      "background: var(--soft); }\n";
   return css + "i.validation { background: var(--validation); }\n";
 }
 
@@ -129,6 +133,10 @@ std::string color_style() {
 
 std::string page_style() {
   return std::string(kStyle) + color_style();
+}
+
+std::string color_class(std::size_t place, std::size_t count) {
+  return count <= kSiteColors ? fmt::format("site-{}", place) : "any-site";
 }
 
 }  // namespace farstep

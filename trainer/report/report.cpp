@@ -133,6 +133,9 @@ Json report_json(const RunReport& report) {
   for (auto outlier : outliers_of(report)) json["outliers"].push_back(to_json(outlier));
   json["rises"] = Json::array();
   for (auto rise : rises_of(report)) json["rises"].push_back(to_json(rise));
+  const auto& run = report.newest_run();
+  json["settings"] = run.settings;
+  json["default_settings"] = run.default_settings;
   return json;
 }
 

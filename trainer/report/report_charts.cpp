@@ -14,35 +14,7 @@ namespace farstep {
 
 namespace {
 
-using Points = std::vector<std::pair<double, double>>;
-
-constexpr std::size_t kMostPoints = 400;  // of one curve, on 600 pixels
-constexpr double kCaptionHeight = 44;     // of an axis: its labels, and what they count
-
-// Returns the class of a site's curve. Colours that occur twice would say nothing.
-std::string class_of_site(std::size_t site, std::size_t sites) {
-  return sites <= kSiteColors ? fmt::format("site-{}", site) : "any-site";
-}
-
-// Returns means of neighbouring points, at most kMostPoints. Means, since leaving points out would
-// show noise as if it were the curve.
-Points thinned(const Points& points) {
-  const std::size_t group = (points.size() + kMostPoints - 1) / kMostPoints;
-  if (group <= 1) return points;
-  Points means;
-  for (std::size_t begin = 0; begin < points.size(); begin += group) {
-    const std::size_t end = std::min(begin + group, points.size());
-    double x = 0;
-    double y = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      x += points[i].first;
-      y += points[i].second;
-    }
-    const auto count = static_cast<double>(end - begin);
-    means.emplace_back(x / count, y / count);
-  }
-  return means;
-}
+constexpr double kCaptionHeight = 44;  // of an axis: its labels, and what they count
 
 // A chart of curves: from its upper edge to the axis, and with what stands below.
 constexpr double kTop = 12, kBottom = 286, kHeight = kBottom + kCaptionHeight;
@@ -85,6 +57,19 @@ Points points_of(const std::map<int64_t, double>& figures) {
   return thinned(Points(figures.begin(), figures.end()));
 }
 
+// A step may lack the figure.
+std::vector<Curves::Site> step_curves(const RunReport& report, double StepPoint::*value) {
+  std::vector<Curves::Site> sites;
+  for (const auto& site : report.sites) {
+    Points points;
+    for (const auto& point : site.curve.points()) {
+      if (std::isfinite(point.*value)) points.emplace_back(point.rounds, point.*value);
+    }
+    sites.push_back({site.site, thinned(points)});
+  }
+  return sites;
+}
+
 // The axes cover all curves with a margin, so that none touches the border.
 std::string curve_chart(std::string_view label, const Curves& curves,
                         std::string (*text_of)(double value)) {
@@ -102,17 +87,18 @@ std::string curve_chart(std::string_view label, const Curves& curves,
   for (const auto& site : curves.sites) include(site.points);
   include(curves.validation);
   if (!(low <= high)) {
-    canvas.text(50, kHeight / 2, "no losses yet", "tick", Anchor::kMiddle);
+    canvas.text(50, kHeight / 2, "no values yet", "tick", Anchor::kMiddle);
     return canvas.finish();
   }
   // A flat curve would have no height without the least margin.
-  const double margin = std::max(0.04 * (high - low), 1e-3);
+  const double largest = std::max(std::abs(low), std::abs(high));
+  const double margin = std::max(0.04 * (high - low), largest > 0 ? 1e-3 * largest : 1);
   const Scale x{0, rounds};
   const Scale y{low - margin, high + margin, kBottom, kTop};
   draw_axes(canvas, x, y);
   for (std::size_t i = 0; i < curves.sites.size(); ++i) {
-    canvas.path(curve(curves.sites[i].points, x, y),
-                "curve " + class_of_site(i, curves.sites.size()), curves.sites[i].name);
+    canvas.path(curve(curves.sites[i].points, x, y), "curve " + color_class(i, curves.sites.size()),
+                curves.sites[i].name);
   }
   canvas.path(curve(curves.validation, x, y), "curve validation", "validation");
   // More points than this would hide the line.
@@ -171,21 +157,34 @@ std::vector<LegendEntry> loss_legend(const RunReport& report) {
   }
   const auto sites = report.sites.size();
   if (sites > kSiteColors) {
-    entries.push_back({class_of_site(0, sites), "training, a line a site"});
+    entries.push_back({color_class(0, sites), "training, a line a site"});
     return entries;
   }
   for (std::size_t i = 0; i < sites; ++i) {
-    entries.push_back({class_of_site(i, sites), report.sites[i].site});
+    entries.push_back({color_class(i, sites), report.sites[i].site});
   }
   return entries;
 }
 
 std::string loss_chart(const RunReport& report) {
-  Curves curves{.validation = points_of(report.validation_losses)};
-  for (const auto& site : report.sites) {
-    curves.sites.push_back({site.site, thinned(site.curve.points())});
-  }
+  Curves curves{.sites = step_curves(report, &StepPoint::loss),
+                .validation = points_of(report.validation_losses)};
   return curve_chart("Loss by round", curves, [](double loss) { return loss_text(loss); });
+}
+
+std::vector<TitledChart> step_charts(const RunReport& report) {
+  std::vector<TitledChart> charts;
+  for (const auto& [title, value] : {std::pair{"Learning rate", &StepPoint::learning_rate},
+                                     {"Gradient norm", &StepPoint::gradient_norm}}) {
+    auto sites = step_curves(report, value);
+    const bool has_any =
+        std::ranges::any_of(sites, [](const auto& site) { return !site.points.empty(); });
+    if (!has_any) continue;
+    charts.push_back({title, curve_chart(fmt::format("{} by round", title),
+                                         {.sites = std::move(sites), .validation = {}},
+                                         [](double) { return std::string(); })});
+  }
+  return charts;
 }
 
 std::string accuracy_chart(const RunReport& report) {

@@ -1,5 +1,5 @@
-// Charts of the report: curves of loss and accuracy, and idle time by site and cause. They are as
-// wide as their place. Pure functions; thread-safe.
+// Charts of the report: curves of loss, learning rate and the like, and idle time by site and
+// cause. They are as wide as their place. Pure functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -27,6 +27,13 @@ std::vector<LegendEntry> loss_legend(const RunReport& report);
 // "site-7", or "any-site" for all of more sites; averaged if there are more steps than pixels). The
 // validation loss has class "validation".
 std::string loss_chart(const RunReport& report);
+
+struct TitledChart {
+  std::string title, svg;
+};
+// Draws learning rate and gradient norm of the sites' steps in the same form; none of a figure that
+// no step has.
+std::vector<TitledChart> step_charts(const RunReport& report);
 
 // Draws the validation's accuracy against rounds, in percent, as an <svg> element of the same form.
 std::string accuracy_chart(const RunReport& report);

@@ -97,6 +97,16 @@ std::string ends_text(const RunReport& report) {
   return (done > 0 ? fmt::format("{} done", done) + others : others.substr(2));
 }
 
+Table settings_table(std::string title, const std::vector<std::string>& lines) {
+  Table table{
+      .title = std::move(title), .header = {"setting", "value"}, .rows = {}, .left_columns = 2};
+  for (const auto& line : lines) {
+    auto [name, value] = setting_parts(line);
+    table.rows.push_back({{std::move(name), std::move(value)}});
+  }
+  return table;
+}
+
 // Three digits: the estimate has no more. Large ones without an exponent.
 std::string scale_text(std::optional<double> scale) {
   if (!scale) return "-";
@@ -107,7 +117,7 @@ std::string scale_text(std::optional<double> scale) {
 
 std::vector<std::string> facts(const RunReport& report) {
   // The members of a run agree on these facts.
-  const auto& run = report.sites.front().run;
+  const auto& run = report.newest_run();
   const auto examples =
       run.sequence_length == 1
           ? run.unit
@@ -266,6 +276,20 @@ Table traffic_table(const RunReport& report) {
   }
   add_row("total", total, exposed_seconds, hidden_seconds, all_seconds, true);
   return table;
+}
+
+std::pair<std::string, std::string> setting_parts(const std::string& line) {
+  const auto equals = line.find('=');
+  if (equals == line.npos) return {line, ""};
+  return {line.substr(0, equals), line.substr(equals + 1)};
+}
+
+Table chosen_settings_table(const RunReport& report) {
+  return settings_table("Settings", report.newest_run().settings);
+}
+
+Table default_settings_table(const RunReport& report) {
+  return settings_table("Settings at their defaults", report.newest_run().default_settings);
 }
 
 // Keeps every k-th round, and the last one always.

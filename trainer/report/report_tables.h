@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/report/idle_table.h"
@@ -42,6 +43,14 @@ Table link_table(const RunReport& report);
 // Bytes sent and received by each site, as payload and as the kernel counts them, and its WAN time,
 // exposed and hidden by training.
 Table traffic_table(const RunReport& report);
+
+// Return the run's settings by name, as the newest process has them: those that have no default or
+// another value, and the others. No rows if the records have none.
+Table chosen_settings_table(const RunReport& report);
+Table default_settings_table(const RunReport& report);
+
+// Returns the setting of a line of a `run` event, and its value: of "outer.rounds=8" both parts.
+std::pair<std::string, std::string> setting_parts(const std::string& line);
 
 // One row for each round, with the accuracy if the run has one. With more than about `most_rows`
 // rounds it keeps evenly spaced ones and the last.

@@ -82,25 +82,25 @@ std::string facts_text(const RunReport& report) {
   return text;
 }
 
-std::string titled(const std::string& title, const std::vector<std::string>& lines) {
+std::string membership_text(const RunReport& report) {
+  const auto membership = membership_of(report);
+  return titled_text("Who took part, by round", presence_lines(membership)) +
+         titled_text("Why the membership changed", change_lines(membership));
+}
+
+std::string plan_text(const RunReport& report) {
+  return titled_text("The last plan, and why", plan_lines(report)) +
+         titled_text("Changes of the sync", sync_lines(report));
+}
+
+}  // namespace
+
+std::string titled_text(const std::string& title, const std::vector<std::string>& lines) {
   if (lines.empty()) return "";
   std::string text = "\n" + title + "\n";
   for (const auto& line : lines) text += wrapped(line, "  ");
   return text;
 }
-
-std::string membership_text(const RunReport& report) {
-  const auto membership = membership_of(report);
-  return titled("Who took part, by round", presence_lines(membership)) +
-         titled("Why the membership changed", change_lines(membership));
-}
-
-std::string plan_text(const RunReport& report) {
-  return titled("The last plan, and why", plan_lines(report)) +
-         titled("Changes of the sync", sync_lines(report));
-}
-
-}  // namespace
 
 std::string table_text(const Table& table, std::size_t columns) {
   std::vector<std::size_t> widths;
@@ -128,8 +128,8 @@ std::string report_text(const RunReport& report) {
     if (!table.rows.empty()) text += "\n" + table_text(table, kReportColumns);
   }
   text += membership_text(report) + plan_text(report) +
-          titled("Deltas out of proportion", outlier_lines(report)) +
-          titled("Validation losses that rose", rise_lines(report));
+          titled_text("Deltas out of proportion", outlier_lines(report)) +
+          titled_text("Validation losses that rose", rise_lines(report));
   if (!report.notes.empty()) text += "\n";
   for (const auto& note : report.notes) text += wrapped("note: " + note, "");
   return text;

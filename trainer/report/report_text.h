@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "trainer/report/report.h"
 #include "trainer/report/report_tables.h"
@@ -13,6 +14,9 @@ inline constexpr std::size_t kReportColumns = 100;
 // Returns the facts, the tables of idle time, devices, work, traffic and links, the plan, and notes
 // on missing data.
 std::string report_text(const RunReport& report);
+
+// Returns the title and below it the lines, broken at kReportColumns; no lines: nothing.
+std::string titled_text(const std::string& title, const std::vector<std::string>& lines);
 
 // Returns the facts, the table of idle time and the plan.
 std::string idle_text(const RunReport& report);

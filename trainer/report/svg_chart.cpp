@@ -78,6 +78,13 @@ double round_up(double step) {
   return 10 * power;
 }
 
+// %g hides the rounding error of the value. Beside an axis there is room for six digits: "1.5e-4".
+std::string tick_label(double value) {
+  if (value == 0 || std::abs(value) >= 1e-3) return fmt::format("{:g}", value);
+  const auto exponent = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
+  return fmt::format("{:g}e{}", value * std::pow(10.0, -exponent), exponent);
+}
+
 }  // namespace
 
 std::string escape_html(std::string_view text) {
@@ -215,8 +222,8 @@ std::vector<Tick> number_ticks(double low, double high, int most) {
   if (!(high > low)) return ticks;
   const double step = round_up((high - low) / (most - 1));
   for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k) {
-    // %g hides the rounding error of k * step; adding 0 turns -0 into 0.
-    ticks.emplace_back(k * step + 0.0, fmt::format("{:g}", k * step + 0.0));
+    // Adding 0 turns -0 into 0.
+    ticks.emplace_back(k * step + 0.0, tick_label(k * step + 0.0));
   }
   return ticks;
 }
@@ -255,12 +262,30 @@ std::vector<Tick> placed(std::vector<Tick> ticks, const Scale& scale) {
   return ticks;
 }
 
-std::string polyline(const std::vector<std::pair<double, double>>& points) {
+std::string polyline(const Points& points) {
   std::string commands;
   for (const auto& [x, y] : points) {
     commands += fmt::format("{}{} {}", commands.empty() ? "M" : "L", pixels(x), pixels(y));
   }
   return commands;
+}
+
+Points thinned(const Points& points) {
+  const std::size_t group = (points.size() + kMostCurvePoints - 1) / kMostCurvePoints;
+  if (group <= 1) return points;
+  Points means;
+  for (std::size_t begin = 0; begin < points.size(); begin += group) {
+    const std::size_t end = std::min(begin + group, points.size());
+    double x = 0;
+    double y = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      x += points[i].first;
+      y += points[i].second;
+    }
+    const auto count = static_cast<double>(end - begin);
+    means.emplace_back(x / count, y / count);
+  }
+  return means;
 }
 
 }  // namespace farstep

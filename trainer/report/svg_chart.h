@@ -112,7 +112,15 @@ std::vector<Tick> time_ticks(double high_seconds, int most);
 // Returns the ticks at their places.
 std::vector<Tick> placed(std::vector<Tick> ticks, const Scale& scale);
 
+using Points = std::vector<std::pair<double, double>>;
+
 // Returns "M x y L x y ..." through the points.
-std::string polyline(const std::vector<std::pair<double, double>>& points);
+std::string polyline(const Points& points);
+
+// As many as a curve on 600 pixels can show.
+inline constexpr std::size_t kMostCurvePoints = 400;
+// Returns means of equal numbers of neighbouring points, kMostCurvePoints at most. Means, since
+// leaving points out would show noise as if it were the curve.
+Points thinned(const Points& points);
 
 }  // namespace farstep

@@ -24,6 +24,17 @@ SiteConfig with_device(SiteConfig site) {
   return site;
 }
 
+std::string device_text(const DeviceConfig& device) {
+  auto text = device.kind == DeviceKind::kCpu ? fmt::format("cpu x{}", device.threads)
+                                              : fmt::format("cuda:{}", device.index);
+  if (!device.emulate) return text;
+  const auto& emulate = *device.emulate;
+  if (emulate.times) return text + fmt::format(", emulated {} times slower", *emulate.times);
+  return text + (emulate.step_seconds
+                     ? fmt::format(", emulated at {} s a step", *emulate.step_seconds)
+                     : fmt::format(", emulated at {} s a sequence", *emulate.sequence_seconds));
+}
+
 // A folder with checkpoints holds a run, even if none of them is whole: beginning anew would lose
 // it without a word.
 ResumeWish resume_with(ResumeWish wanted, const std::filesystem::path& checkpoints) {
@@ -131,6 +142,12 @@ std::optional<CheckpointEntry> SiteGround::checkpoint_after(int64_t syncs) const
                     checkpoint_root().string(), syncs));
   }
   return *found;
+}
+
+std::vector<std::string> SiteGround::device_texts() const {
+  std::vector<std::string> texts;
+  for (const auto& device : site.devices) texts.push_back(device_text(device));
+  return texts;
 }
 
 }  // namespace farstep

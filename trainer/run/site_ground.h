@@ -49,6 +49,9 @@ struct SiteGround {
   // Returns the newest checkpoint; nullopt if there is none, or this site never resumes.
   std::optional<CheckpointEntry> newest_checkpoint() const;
 
+  // Returns what the records call each device.
+  std::vector<std::string> device_texts() const;
+
   const SiteConfig site;               // without devices: with one thread of the processor
   const std::vector<Cores> cores;      // by device
   const std::filesystem::path output;  // the site's own folder

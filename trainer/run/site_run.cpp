@@ -11,6 +11,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/base/system/log.h"
+#include "trainer/config/setting_list.h"
 #include "trainer/data/loader.h"
 #include "trainer/inner/make_optimizer.h"
 #include "trainer/launch/finished_run.h"
@@ -35,17 +36,6 @@
 namespace farstep {
 
 namespace {
-
-std::string device_text(const DeviceConfig& device) {
-  auto text = device.kind == DeviceKind::kCpu ? fmt::format("cpu x{}", device.threads)
-                                              : fmt::format("cuda:{}", device.index);
-  if (!device.emulate) return text;
-  const auto& emulate = *device.emulate;
-  if (emulate.times) return text + fmt::format(", emulated {} times slower", *emulate.times);
-  return text + (emulate.step_seconds
-                     ? fmt::format(", emulated at {} s a step", *emulate.step_seconds)
-                     : fmt::format(", emulated at {} s a sequence", *emulate.sequence_seconds));
-}
 
 // Records and logs the environment of this process.
 void write_configs(const SiteGround& ground, const RunConfig& run) {
@@ -242,13 +232,13 @@ void SiteRun::resume_rate(const std::optional<RateState>& saved) {
 
 void SiteRun::record_start() {
   const auto& view = peers_->view();
-  std::vector<std::string> devices;
-  for (const auto& device : ground_->site.devices) devices.push_back(device_text(device));
+  // The run file alone: it has no secrets, and a site's own config may have some of its machine.
+  auto settings = list_settings(config_);
   ground_->recorder.record(RunEvent{.version = FARSTEP_VERSION,
                                     .run = config_.name,
                                     .site_id = static_cast<int64_t>(view.self),
                                     .sites = view.members,
-                                    .devices = std::move(devices),
+                                    .devices = ground_->device_texts(),
                                     .parameters = run_.parameters,
                                     .sequence_length = config_.targets_per_example(),
                                     .rounds = config_.outer.rounds,
@@ -260,7 +250,9 @@ void SiteRun::record_start() {
                                     .trains = config_.trains(ground_->site.name),
                                     .reads_data = config_.reads_data(ground_->site.name),
                                     .clock_offset_seconds = peers_->clock_offset_seconds(),
-                                    .rate_note = rate_note_});
+                                    .rate_note = rate_note_,
+                                    .settings = std::move(settings.chosen),
+                                    .default_settings = std::move(settings.defaults)});
 }
 
 void SiteRun::log_plan() const {

@@ -118,7 +118,7 @@ const std::vector<Metric<LinkReport>>& link_metrics() {
 }
 
 void add_run(Page& page, const RunReport& report) {
-  const auto& start = report.sites.front().run;
+  const auto& start = report.newest_run();
   page.begin("farstep_run_info", kGauge, "The run: its name, what it counts, and the version.");
   page.add({{"run", report.run}, {"unit", report.unit()}, {"version", start.version}}, 1.0);
   page.begin("farstep_rounds_done", kGauge, "Newest outer round that any site has committed.");

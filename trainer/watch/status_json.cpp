@@ -7,6 +7,7 @@
 #include "trainer/account/membership.h"
 #include "trainer/account/outliers.h"
 #include "trainer/account/rises.h"
+#include "trainer/charts/run_curves.h"
 #include "trainer/report/lanes.h"
 #include "trainer/report/report_charts.h"
 #include "trainer/report/report_tables.h"
@@ -188,7 +189,7 @@ Json status_json(const RunReport& report, std::span<const Alarm> alarms, int64_t
             {"facts", facts(report)},
             {"is_over", is_over(report)},
             {"rounds_done", report.rounds_done},
-            {"rounds", report.sites.front().run.rounds},
+            {"rounds", report.newest_run().rounds},
             {"seconds_left", seconds_left(report)},
             {"figures", figures_json(report)},
             {"links", table_json(link_table(report))},
@@ -243,13 +244,17 @@ Json timeline_json(const RunReport& report, double seconds, double now,
   return json;
 }
 
+Json settings_json(const RunReport& report) {
+  return {{"settings", table_json(chosen_settings_table(report))},
+          {"defaults", table_json(default_settings_table(report))}};
+}
+
 Json charts_json(const RunReport& report) {
-  return {{"loss", loss_chart(report)},
-          {"curves", legend_json(loss_legend(report))},
-          {"accuracy",
-           report.validation_accuracies.empty() ? Json(nullptr) : Json(accuracy_chart(report))},
-          {"idle", idle_chart(report)},
-          {"causes", legend_json(idle_legend(report))}};
+  auto json = curves_of_run(report);
+  json["legend"] = legend_json(loss_legend(report));
+  json["idle"] = idle_chart(report);
+  json["causes"] = legend_json(idle_legend(report));
+  return json;
 }
 
 }  // namespace farstep

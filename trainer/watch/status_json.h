@@ -22,8 +22,11 @@ Json status_json(const RunReport& report, std::span<const Alarm> alarms, int64_t
 Json timeline_json(const RunReport& report, double seconds, double now,
                    std::span<const Alarm> alarms = {});
 
-// Returns the drawings of loss and accuracy (null if there is none) as <svg> elements and that of
-// idle time as a <div> element, and the legends' entries: the lines, and what of the causes occurs.
+// Returns the curves of curves_of_run(), the drawing of idle time as a <div> element, and the
+// legends' entries: the lines, and what of the causes occurs.
 Json charts_json(const RunReport& report);
+
+// Returns the tables of the run's settings, "settings" and "defaults".
+Json settings_json(const RunReport& report);
 
 }  // namespace farstep

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "trainer/base/error.h"
+#include "trainer/charts/chart_files.h"
 #include "trainer/report/page_style.h"
 #include "trainer/report/report.h"
 #include "trainer/watch/access.h"
@@ -198,13 +199,17 @@ HttpResponse WatchService::answer(const HttpRequest& request) {
     return {.type = "text/html; charset=utf-8", .body = std::string(page_html())};
   }
   if (request.path == "/watch.css") {
-    return {.type = "text/css; charset=utf-8", .body = page_style() + std::string(page_css())};
+    return {.type = "text/css; charset=utf-8",
+            .body = page_style() + std::string(chart_css()) + std::string(page_css())};
   }
   if (request.path == "/watch.js") {
     return {.type = "text/javascript; charset=utf-8", .body = std::string(page_script())};
   }
   if (request.path == "/timeline.js") {
     return {.type = "text/javascript; charset=utf-8", .body = std::string(page_timeline_script())};
+  }
+  if (request.path == "/charts.js") {
+    return {.type = "text/javascript; charset=utf-8", .body = std::string(chart_script())};
   }
   if (request.path == "/icon.svg") {
     return {.type = "image/svg+xml", .body = std::string(page_icon())};
@@ -222,7 +227,7 @@ HttpResponse WatchService::answer_api(const HttpRequest& request) {
             .is_stream = true};
   }
   const bool is_known = path == "/metrics" || path == "/api/report" || path == "/api/timeline" ||
-                        path == "/api/charts";
+                        path == "/api/charts" || path == "/api/settings";
   if (!is_known) return not_found(path);
   const auto* report = follower_.report();
   if (report == nullptr) {
@@ -234,6 +239,7 @@ HttpResponse WatchService::answer_api(const HttpRequest& request) {
     return {.type = kPrometheusType, .body = prometheus_text(*report, alarms_)};
   }
   if (path == "/api/report") return json_response(report_json(*report));
+  if (path == "/api/settings") return json_response(settings_json(*report));
   if (path == "/api/charts") {
     // Drawings take a while, and all readers want the same.
     if (charts_.first != version_) charts_ = {version_, text_of(charts_json(*report))};

@@ -77,6 +77,23 @@ TEST_CASE("the idle bars have the shares of the idle table") {
   }
 }
 
+TEST_CASE("the page draws the learning rate and the gradient norm of steps that have one") {
+  const auto page = page_of({});
+  CHECK(has(page, "aria-label=\"Learning rate by round\""));
+  CHECK(has(page, "aria-label=\"Gradient norm by round\""));
+  CHECK(has(page, ">4e-4<"));
+  const SyntheticRun run;
+  auto records = run.records(0);
+  for (auto& record : records) {
+    if (auto* step = std::get_if<StepEvent>(&record.event)) step->gradient_norm.reset();
+  }
+  const TemporaryFolder folder;
+  write_events(folder.path() / "node1" / "events.jsonl", records);
+  const auto without = html_report(build_report(folder.path()));
+  CHECK(has(without, "Learning rate by round"));
+  CHECK_FALSE(has(without, "Gradient norm by round"));
+}
+
 TEST_CASE("text from a run is escaped") {
   SyntheticRun run;
   run.rounds = run.steps = 1;
@@ -85,6 +102,37 @@ TEST_CASE("text from a run is escaped") {
   CHECK_FALSE(has(page, "<b>\"R"));
   CHECK(has(page, "&lt;b&gt;&quot;R&amp;D&#39;&lt;/b&gt;"));
   check_well_formed(page);
+}
+
+TEST_CASE("the page has the settings of the newest process of any site") {
+  SyntheticRun run;
+  run.step_seconds = {0.5, 0.25};
+  run.rounds = run.steps = 1;
+  CHECK_FALSE(has(page_of(run), "Settings"));
+  const TemporaryFolder folder;
+  for (std::size_t site = 0; site < 2; ++site) {
+    auto records = run.records(site);
+    auto start = std::get<RunEvent>(records.front().event);
+    start.settings = {"outer.rounds=1"};
+    records.front().event = start;
+    if (site == 1) {
+      start.settings = {"outer.rounds=2", "name=<b>&"};
+      start.default_settings = {"seed=1"};
+      start.rounds = 2;
+      start.start_round = 1;
+      records.push_back({records.back().time + 10, records.back().site, start});
+    }
+    write_events(folder.path() / run.site_name(site) / "events.jsonl", records);
+  }
+  const auto report = build_report(folder.path());
+  CHECK(report_json(report)["settings"] == Json{"outer.rounds=2", "name=<b>&"});
+  CHECK(report_json(report)["default_settings"] == Json{"seed=1"});
+  const auto page = html_report(report);
+  check_well_formed(page);
+  CHECK(has(page, ">outer.rounds</td><td class=\"left\">2</td>"));
+  CHECK(has(page, ">name</td><td class=\"left\">&lt;b&gt;&amp;</td>"));
+  CHECK(has(page, ">seed</td><td class=\"left\">1</td>"));
+  CHECK(has(page, "1 of 2 rounds"));
 }
 
 TEST_CASE("runs of any shape have a page") {

@@ -24,7 +24,8 @@ TEST_CASE("the JSON report has the members of the contract in their order") {
   CHECK(names_of(json) == std::vector<std::string>{"rounds", "sites", "final_loss",
                                                    "training_losses", "validations", "unreadable",
                                                    "wan_bytes_sent", "noise_scales", "sync_changes",
-                                                   "views", "presence", "outliers", "rises"});
+                                                   "views", "presence", "outliers", "rises",
+                                                   "settings", "default_settings"});
   REQUIRE(json["sites"].size() == 4);
   CHECK(names_of(json["sites"][2]) == std::vector<std::string>{"site",
                                                                "trains",

@@ -29,6 +29,13 @@ TEST_CASE("number ticks are round and within the range and not too many") {
     }
   }
   CHECK(number_ticks(1, 1, 5).empty());
+  // Small numbers would be too long beside an axis: 0.00025.
+  CHECK(number_ticks(0, 4e-4, 5)[3].second == "3e-4");
+  CHECK(number_ticks(-1.5e-5, 0, 4).front().second == "-1.5e-5");
+  CHECK(number_ticks(0, 2e-3, 5)[2].second == "0.001");
+  for (const auto& [value, label] : number_ticks(1e-7, 3e-7, 9)) {
+    CHECK(std::stod(label) == Approx(value).epsilon(1e-9));
+  }
   CHECK(number_ticks(0, 10, 20).back().second == "10");
   CHECK(number_ticks(0, 10, 20).front().second == "0");
 }

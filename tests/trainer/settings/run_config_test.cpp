@@ -6,6 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/trainer/config/random_fields.h"
 #include "trainer/config/config_file.h"
+#include "trainer/config/setting_list.h"
 #include "trainer/settings/load_config.h"
 
 using namespace farstep;
@@ -23,6 +24,11 @@ void check_round_trip() {
     const auto read = read_json<Config>(Json::parse(text), "f.json");
     INFO(first_difference(printed, to_json(read)).value_or(""));
     REQUIRE(to_json(read).dump(2) == text);
+    // The settings that are listed as chosen are all that a file needs to say.
+    auto chosen = Json::object();
+    for (const auto& line : list_settings(config).chosen) apply_override(chosen, line);
+    INFO(chosen.dump(2));
+    REQUIRE(to_json(read_json<Config>(chosen, "f.json")).dump(2) == text);
   }
 }
 
@@ -92,6 +98,15 @@ TEST_CASE("help lists every field that is parsed and no other") {
   check_help_is_complete<RunConfig>();
   check_help_is_complete<SiteConfig>();
   check_help_is_complete<CoordinatorConfig>();
+}
+
+TEST_CASE("a run file has no secrets, as the records and the pages have all of it") {
+  const std::set<std::string> secrets = {"token", "tokens",   "token_file", "key",
+                                         "keys",  "key_file", "secret",     "password"};
+  for (const auto& row : list_fields<RunConfig>()) {
+    INFO(row.path);
+    CHECK_FALSE(secrets.contains(row.path.substr(row.path.rfind('.') + 1)));
+  }
 }
 
 TEST_CASE("a run file needs a name and sites and nothing else") {

@@ -1,6 +1,7 @@
 #include "trainer/telemetry/event.h"
 
 #include <limits>
+#include <set>
 
 #include "tests/support/catch.h"
 #include "tests/support/source_folder.h"
@@ -24,6 +25,8 @@ std::vector<Event> one_of_each() {
   run.unit = "images";
   run.clock_offset_seconds = -0.125;
   run.rate_note = "it rises again";
+  run.settings = {"outer.rounds=7", "name=a \"run\""};
+  run.default_settings = {"seed=1"};
   return {run,
           StepEvent{3, 4, 1.5e9, 0.1, 0.01, 7.25, 0.5, 1e-4, 512, {0.1, 0.05}},
           SpanEvent{SpanCause::kRecovery, 3, 1.5e9, 0.1},
@@ -70,7 +73,9 @@ TEST_CASE("a record without any one of its fields or with one more is refused") 
     const auto whole = to_record({1, "node1", event});
     for (const auto& [name, value] : whole.items()) {
       // These may be left out.
-      if (name == "message" || name == "rate_note" || name == "saturated") continue;
+      static const std::set<std::string> kOptional = {"message", "rate_note", "saturated",
+                                                      "settings", "default_settings"};
+      if (kOptional.contains(name)) continue;
       auto part = whole;
       part.erase(name);
       INFO(part.dump());

@@ -2,6 +2,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/trainer/watch/watched_run.h"
+#include "trainer/charts/run_curves.h"
 #include "trainer/report/html_report.h"
 #include "trainer/report/lanes.h"
 #include "trainer/report/report.h"
@@ -136,15 +137,15 @@ TEST_CASE("rounds that the first site did not commit are on the timeline") {
   CHECK(timeline_json(report, 0, run.start + 60)["rounds"].size() == 4);
 }
 
-TEST_CASE("the drawings are those of the report") {
+TEST_CASE("curves and drawings have the colours of the report") {
   const auto run = watched_run();
-  const auto json = charts_json(report_of({run.records(0), run.records(1)}));
-  CHECK_THAT(json["loss"].get<std::string>(), Catch::StartsWith("<svg"));
+  const auto report = report_of({run.records(0), run.records(1)});
+  const auto json = charts_json(report);
+  CHECK(json["charts"] == curves_of_run(report)["charts"]);
   CHECK_THAT(json["idle"].get<std::string>(), Catch::StartsWith("<div"));
-  CHECK(json["curves"] == Json::parse(R"([{"kind":"validation","label":"validation, all sites"},
+  CHECK(json["legend"] == Json::parse(R"([{"kind":"validation","label":"validation, all sites"},
       {"kind":"site-0","label":"node1"},{"kind":"site-1","label":"node2"}])"));
   CHECK_THAT(json["idle"].get<std::string>(), Catch::Contains("node2"));
-  CHECK(json["accuracy"].is_null());
   CHECK(json["causes"][0] == Json({{"kind", "wait"}, {"label", "waiting for peers"}}));
 }
 

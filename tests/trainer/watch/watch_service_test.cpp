@@ -86,8 +86,9 @@ TEST_CASE("every part of the page is served and takes nothing from elsewhere") {
   const auto server = address_of(page);
   wait_for_state(server, "\"run\":\"synthetic\"");
   for (const char* path :
-       {"/", "/watch.css", "/watch.js", "/timeline.js", "/icon.svg", "/api/status", "/api/charts",
-        "/api/timeline", "/api/timeline?seconds=60", "/api/timeline?seconds=all"}) {
+       {"/", "/watch.css", "/watch.js", "/timeline.js", "/charts.js", "/icon.svg", "/api/status",
+        "/api/charts", "/api/settings", "/api/timeline", "/api/timeline?seconds=60",
+        "/api/timeline?seconds=all"}) {
     INFO(path);
     const auto answer = get(server, path);
     CHECK_THAT(answer, Catch::StartsWith("HTTP/1.1 200 "));

@@ -1,8 +1,9 @@
 // The live page. The server sends the state whenever it changes; texts and figures are made there,
-// as for the report. Texts of a run enter the page as text, never as HTML; only the drawings, which
-// the server has escaped, are HTML.
+// as for the report. Texts of a run enter the page as text, never as HTML; only the drawing of idle
+// time, which the server has escaped, is HTML.
 "use strict";
 
+import {addControls, drawChart} from "./charts.js";
 import {drawTimeline, moveTimeline} from "./timeline.js";
 
 const byId = (id) => document.getElementById(id);
@@ -12,6 +13,8 @@ let timeline = null;
 let clockOffset = 0; // server's time minus this device's, in seconds
 let windowChosen = null; // seconds, or "all"; null until the reader or the first state says
 let chartsVersion = -1;
+let curves = null; // as the server gave them
+let settingsShown = ""; // as JSON
 
 const serverNow = () => Date.now() / 1000 + clockOffset;
 
@@ -173,15 +176,34 @@ async function renewTimeline() {
 async function renewCharts() {
   if (!state || !state.run || chartsVersion === state.version) return;
   const version = state.version;
-  const charts = await ask("api/charts");
+  const news = await ask("api/charts");
   chartsVersion = version;
-  byId("loss").innerHTML = charts.loss;
-  byId("idle").innerHTML = charts.idle;
-  byId("accuracy-section").hidden = charts.accuracy === null;
-  byId("accuracy").innerHTML = charts.accuracy || "";
+  curves = news;
+  byId("idle").innerHTML = news.idle;
   const entry = (css, text) => element("li", "", element("i", css), text);
-  byId("loss-legend").replaceChildren(...charts.curves.map(({kind, label}) => entry(`stroke ${kind}`, label)));
-  byId("idle-legend").replaceChildren(...charts.causes.map(({kind, label}) => entry(kind, label)));
+  byId("loss-legend").replaceChildren(...news.legend.map(({kind, label}) => entry(`stroke ${kind}`, label)));
+  byId("idle-legend").replaceChildren(...news.causes.map(({kind, label}) => entry(kind, label)));
+  setText(byId("speed-title"), `${state.unit}/s`);
+  byId("accuracy").parentElement.hidden = !news.charts.some(({id}) => id === "accuracy");
+  redrawCharts();
+}
+
+function redrawCharts() {
+  if (!curves) return;
+  for (const chart of curves.charts) drawChart(byId(chart.id), chart, curves, chartOptions);
+}
+
+// They change only when a process starts, and the reader may have unfolded a part.
+async function renewSettings() {
+  if (!state || !state.run) return;
+  const {settings, defaults} = await ask("api/settings");
+  const text = JSON.stringify([settings, defaults]);
+  if (text === settingsShown) return;
+  settingsShown = text;
+  const section = byId("settings-section");
+  showTable(section, settings);
+  if (defaults.rows.length === 0) return;
+  section.append(element("details", "", element("summary", "", defaults.title), element("div", "wide", table(defaults))));
 }
 
 // One request of each kind at a time; what fails now is tried again at the next turn.
@@ -211,7 +233,9 @@ function show(next) {
   showTable(byId("idle-section"), next.idle);
   showLines(byId("changes-section"), byId("changes"), [...next.membership_changes, ...next.outliers, ...next.rises, ...next.sync_changes]);
   showLines(byId("notes-section"), byId("notes"), next.notes);
-  if (isFirst) chooseWindow(windowChosen || (next.is_over ? "all" : "600"));
+  if (!isFirst) return;
+  chooseWindow(windowChosen || (next.is_over ? "all" : "600"));
+  renewSettings().catch((error) => console.warn(error.message));
 }
 
 function chooseWindow(seconds) {
@@ -233,8 +257,11 @@ byId("windows").addEventListener("click", (event) => {
   const seconds = event.target.dataset.seconds;
   if (seconds) chooseWindow(seconds);
 });
+const chartOptions = addControls(byId("controls"), redrawCharts);
 new ResizeObserver(redrawTimeline).observe(byId("timeline"));
+new ResizeObserver(redrawCharts).observe(byId("loss"));
 listen();
 repeat(2, renewTimeline);
 repeat(5, renewCharts);
+repeat(30, renewSettings);
 setInterval(() => { showAges(); moveTimeline(serverNow()); }, 250);

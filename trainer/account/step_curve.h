@@ -1,4 +1,4 @@
-// The loss of a site's steps against the rounds of the run, in bounded memory: of many steps it
+// The figures of a site's steps against the rounds of the run, in bounded memory: of many steps it
 // keeps means of neighbouring ones.
 //
 // A value; not thread-safe.
@@ -8,32 +8,37 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "trainer/telemetry/event.h"
 
 namespace farstep {
 
-class LossCurve {
+// A step with a loss, or the means of neighbouring ones.
+struct StepPoint {
+  double rounds = 0;  // done
+  double loss = 0;
+  double gradient_norm = 0, learning_rate = 0;  // not a number where a step has none
+};
+
+class StepCurve {
  public:
   // Counts the next record that counts.
   void add(const Record& record);
 
-  // Returns pairs of rounds done and loss: one for each step with a loss, or the means of equal
-  // numbers of neighbouring steps if there are more than kMostPoints; the last may have fewer. By
-  // rounds instead of steps: sites take different numbers of steps, and a round ends for all at
-  // once.
-  std::vector<std::pair<double, double>> points() const;
+  // Returns a point for each step with a loss, or the means of equal numbers of neighbouring steps
+  // if there are more than kMostPoints; the last may have fewer. By rounds instead of steps: sites
+  // take different numbers of steps, and a round ends for all at once.
+  std::vector<StepPoint> points() const;
   static constexpr std::size_t kMostPoints = 4000;
 
  private:
   struct Step {
     int64_t round = 0, step = 0;
-    double loss = 0;
+    StepPoint point;  // without its place
   };
   struct Sum {
-    double rounds = 0, loss = 0;
+    StepPoint point;
     int64_t steps = 0;
   };
 
