@@ -130,7 +130,7 @@ class Place:
 # What the other site does while a block runs at this one.
 def train_at_lyon(place: Place):
     """Lyon trains too, by the guide's config."""
-    place.run("farstep train --config lyon.json")
+    place.run("farstep train lyon.json")
 
 
 def examine_at_lyon(place: Place):
@@ -141,7 +141,7 @@ def examine_at_lyon(place: Place):
 def examine_and_train_at_lyon(place: Place):
     """Lyon does what README.md says for every site."""
     examine_at_lyon(place)
-    place.run("farstep train --config mine/lyon.json --resume=auto")
+    place.run("farstep train mine/lyon.json --resume=auto")
 
 
 def profile_at_lyon(place: Place):
