@@ -48,7 +48,7 @@ MAY_INCLUDE = {
     "trainer/report": "base config telemetry account",
     "trainer/charts": "base config telemetry account report",
     "wan/link": "base config",
-    "heterogeneity/knowledge": "base processor config",
+    "heterogeneity/knowledge": "base processor config telemetry",
     "heterogeneity/policy": "base config telemetry knowledge",
     "heterogeneity/plan": "base config telemetry schedule codec link outer_optimizer knowledge policy",
     "heterogeneity/simulate": "base system config telemetry schedule codec link outer_optimizer knowledge policy "
@@ -90,7 +90,8 @@ MAY_INCLUDE = {
     "outer_sync strategy",
     "trainer/model/language": "base system config text tokenizer documents tokens settings shape model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/model/convnet": "base config images settings parameters shape model checkpoint",
-    "trainer/tasks": "base config tokens images settings parameters shape model llama language convnet checkpoint",
+    "trainer/tasks": "base config telemetry tokens images settings codec outer_optimizer knowledge policy parameters shape model llama fused "
+    "cpu_ops language convnet checkpoint",
     "trainer/peers": "base config settings rate shape outer_optimizer knowledge policy plan sockets transport gloo secure "
     "tunnel link collective emulate protocol membership exchange",
     "trainer/facade": "base system config telemetry schedule codec protocol settings outer_optimizer outer_sync peers",
@@ -100,10 +101,11 @@ MAY_INCLUDE = {
     "trainer/launch": "base system config settings telemetry account watch link sockets checkpoint",
     "trainer/probe": "base processor system config data tokens images settings knowledge profile sockets model matmul llama "
     "language convnet tasks inner peers",
-    "trainer/run": "base processor system config settings telemetry data schedule plan link sockets transport protocol "
+    "trainer/run": "base processor system config settings telemetry data schedule knowledge plan link sockets transport protocol "
     "membership parameters model matmul language tasks validation checkpoint rate inner strategy scatter peers site round launch",
     "trainer/manual": "base config",
-    "trainer/doctor": "base processor system config settings inner model knowledge sockets transport secure peers probe run",
+    "trainer/doctor": "base processor system config settings telemetry inner model knowledge sockets transport secure peers "
+    "probe tasks run",
     "trainer/init": "base system config settings shape model link sockets secure",
     "trainer/commands": "base processor system config manual settings telemetry series report charts watch tokenizer tokens "
     "outer_optimizer knowledge policy plan simulate shape sockets secure protocol membership peers launch init",

@@ -100,9 +100,9 @@ std::string config_section(std::string_view heading) {
 
 std::string config_page() {
   return std::string(kConfigIntroduction) +
-         config_section<SiteConfig>("Site's config: `farstep train --config`, `farstep profile`") +
+         config_section<SiteConfig>("Site's config: `farstep train`, `farstep profile`") +
          config_section<RunConfig>("Run file: `run` in a site's config") +
-         config_section<CoordinatorConfig>("Coordinator alone: `farstep coordinator --config`") +
+         config_section<CoordinatorConfig>("Coordinator alone: `farstep coordinator`") +
          config_section<heterogeneity::Scenario>("Scenario: `farstep simulate --scenario`");
 }
 

@@ -145,7 +145,7 @@ class Manual(unittest.TestCase):
         self.assertEqual(self.complete("farstep", "train", "--resume", "=", "a"), ["always", "auto"])
         self.assertEqual(self.complete("farstep", "train", "--resume", "="), ["never", "always", "auto"])
         self.assertEqual(self.complete("farstep", "generate", "x", "--seed", ""), [])
-        self.assertIn("--config", self.complete("farstep", "train", ""))
+        self.assertIn("--rounds", self.complete("farstep", "init", ""))
 
     def test_bash_offers_settings(self):
         """First paths, then what the path can be; of a coordinator its own."""
@@ -165,7 +165,7 @@ class Manual(unittest.TestCase):
         (place / "site.json").write_text("{}")
         (place / "two.json").write_text("{}")
         self.assertEqual(self.complete("farstep", "report", "", cwd=place), ["my runs"])
-        self.assertEqual(sorted(self.complete("farstep", "train", "--config", "", cwd=place)),
+        self.assertEqual(sorted(self.complete("farstep", "train", "", cwd=place)),
                          ["my runs", "site.json", "two.json"])
         self.assertEqual(self.complete("farstep", "check", "si", cwd=place), ["site.json"])
         self.assertEqual(self.complete("farstep", "plan", "--profiles", "site.json", "tw", cwd=place),
@@ -199,7 +199,7 @@ class Manual(unittest.TestCase):
         self.require("fish")
         script = self.folder / "fish/vendor_completions.d/farstep.fish"
         for line, offered in (("farstep ev", "evaluate"), ("farstep plan --policy hy", "hybrid"),
-                              ("farstep train --con", "--config")):
+                              ("farstep train --res", "--resume")):
             result = run(["fish", "--no-config", "-c", f"source {script}; complete --do-complete '{line}'"])
             self.assertEqual(result.stderr, "")
             self.assertIn(offered, result.stdout)

@@ -130,7 +130,7 @@ class Place:
 # What the other site does while a block runs at this one.
 def train_at_lyon(place: Place):
     """Lyon trains too, by the guide's config."""
-    place.run("farstep train --config lyon.json")
+    place.run("farstep train lyon.json")
 
 
 def examine_at_lyon(place: Place):
@@ -141,12 +141,12 @@ def examine_at_lyon(place: Place):
 def examine_and_train_at_lyon(place: Place):
     """Lyon does what README.md says for every site."""
     examine_at_lyon(place)
-    place.run("farstep train --config mine/lyon.json --resume=auto")
+    place.run("farstep train mine/lyon.json --resume=auto")
 
 
 def profile_at_lyon(place: Place):
     """Lyon measures its links too."""
-    place.run("farstep profile --seconds 0.02 --config lyon.json --links --out lyon.profile.json")
+    place.run("farstep profile --seconds 0.02 lyon.json --links --out lyon.profile.json")
 
 
 def before_the_guide(place: Place):
@@ -295,9 +295,9 @@ class Walk:
 WALKS = {
     "readme": Walk(beside={"doctor mine/seoul.json --peers": examine_and_train_at_lyon}),
     "guide": Walk(before=before_the_guide,
-                  beside={"train --config seoul.json": train_at_lyon,
+                  beside={"train seoul.json": train_at_lyon,
                           "doctor mine/seoul.json --peers": examine_at_lyon,
-                          "profile --config seoul.json --links": profile_at_lyon},
+                          "profile seoul.json --links": profile_at_lyon},
                   ahead_of={"farstep import": make_a_model},
                   until={"farstep watch": read_the_page}),
     "profiles": Walk(before=before_profiles),

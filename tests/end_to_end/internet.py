@@ -17,7 +17,7 @@ from cluster import wait_until
 from lab import Lab
 from lab import obstacle as obstacle_to_lab
 
-PROGRAMS = ("nft", "ip", "sshd", "ssh", "scp", "ssh-keygen", "nsenter", "unshare")
+PROGRAMS = ("nft", "ip", "sshd", "ssh", "ssh-keygen", "nsenter", "unshare")
 SUBNET, SEOUL = "203.0.113.0", "203.0.113.1"  # the lab's first site; its second one is the router
 ROUTER, LYON = "192.168.1.1", "192.168.1.2"
 FIREWALL = """
@@ -54,7 +54,7 @@ PasswordAuthentication no
 UsePAM no
 StrictModes no
 PidFile none
-Subsystem sftp internal-sftp -d {home}
+ForceCommand cd {home} && exec sh -c "$SSH_ORIGINAL_COMMAND"
 """
 
 
@@ -123,7 +123,7 @@ class Terminal:
         """Starts the commands; the first that fails ends the shell."""
         self.script.write_text(text, encoding="utf-8")
         script = shlex.quote(str(self.script))
-        self.shell.stdin.write(f"set -e; . {script}; set +e; echo >&{self.end}\n")
+        self.shell.stdin.write(f"set -e; . {script} </dev/null; set +e; echo >&{self.end}\n")
         self.shell.stdin.flush()
 
     def wait(self, seconds: float):

@@ -400,7 +400,7 @@ class HuggingFace(ClusterTest):
         output = self.folder / f"by-{tokenizer.name}"
         file = self.folder / "texts.jsonl"
         file.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
-        self.assert_success(farstep("tokenize", file, "--output", output, "--tokenizer", tokenizer,
+        self.assert_success(farstep("tokenize", file, "--output", output, "--force", "--tokenizer", tokenizer,
                                     "--validation-fraction", 0))
         content = (output / "train-00000.tokens").read_bytes()
         documents, ids = [], []

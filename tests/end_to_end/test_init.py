@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import subprocess
 import unittest
 
@@ -33,7 +34,7 @@ class Init(ClusterTest):
         self.assert_success(result)
         for name in ("a", "b"):
             for step in (f"farstep doctor mine/{name}.json --peers",
-                         f"farstep train --config mine/{name}.json --resume=auto"):
+                         f"farstep train mine/{name}.json --resume=auto"):
                 self.assertIn(step, result.stdout)
         return json.loads((self.folder / "mine" / "run.json").read_text(encoding="utf-8"))
 
@@ -75,25 +76,42 @@ class Init(ClusterTest):
         self.assertFalse((self.folder / "mine" / "keys").exists())
         self.train()
 
-    def test_the_copy_command_brings_a_site_its_own_files(self):
-        """The printed command, with a shell in place of ssh: another folder checks as well."""
-        result = self.init("--run", "mine", "--sites", f"a=127.0.0.1:{free_port()}", "b", "--data",
-                           DATA, *WORK)
-        self.assert_success(result)
-        away = self.folder / "away"
+    def copied(self, name: str, command: str) -> None:
+        """Runs a printed command with a shell in place of ssh; the site has its files, keys and data, and checks."""
+        away = self.folder / f"away-{name}"
         away.mkdir()
-        command, = [line.strip() for line in result.stdout.splitlines()
-                    if "USER@b " in line]
-        before, remote = command.split(" | ssh USER@b ")
         # ssh hands one string to a shell at the other side; the quotes are this side's.
-        copied = subprocess.run(["sh", "-c", f"{before} | (cd {away} && sh -c {remote})"],
-                                cwd=self.folder, capture_output=True, text=True, check=False)
-        self.assertEqual(copied.returncode, 0, copied.stderr)
-        files = sorted(str(path.relative_to(away)) for path in away.rglob("*") if path.is_file())
-        self.assertEqual(files, ["mine/b.json", *(f"mine/keys/sites/b/{name}" for name in (
-            "authority.crt", "revoked.crl", "site.crt", "site.key")), "mine/run.json"])
-        checked = farstep("check", away / "mine" / "b.json")
-        self.assert_success(checked)
+        local, remote = (away, self.folder) if command.startswith("ssh") else (self.folder, away)
+        stand_in = self.folder / "ssh"
+        stand_in.write_text(f"#!/bin/sh\ncd {remote} && exec sh -c \"$2\"\n", encoding="utf-8")
+        stand_in.chmod(0o755)
+        ran = subprocess.run(["sh", "-c", command], cwd=local, capture_output=True, text=True, check=False,
+                             env=os.environ | {"PATH": f"{self.folder}:{os.environ['PATH']}"})
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        files = sorted(str(path.relative_to(away)) for path in away.rglob("*")
+                       if path.is_file() and "data" not in path.parts)
+        keys = [f"mine/keys/sites/{name}/{file}" for file in ("authority.crt", "revoked.crl", "site.crt", "site.key")]
+        self.assertEqual(files, [f"mine/{name}.json", *keys, "mine/run.json"])
+        self.assert_success(farstep("check", away / "mine" / f"{name}.json"))
+
+    def test_one_command_a_site_brings_files_keys_and_data(self):
+        """Sent to a site with an address, and fetched by one behind NAT."""
+        shutil.copytree(DATA, self.folder / "data")
+        result = self.init("--run", "mine", "--sites", f"a=127.0.0.1:{free_port()}", "b", "--data", "data", *WORK)
+        self.assert_success(result)
+        lines = [line.strip() for line in result.stdout.splitlines()]
+        self.copied("a", next(line for line in lines if line.startswith("tar ")))
+        self.copied("b", next(line.removeprefix("at b: ") for line in lines if line.startswith("at b: ssh")))
+
+    def test_devices_of_single_sites(self):
+        """A GPU at one site and a processor at the other; the work is a GPU's."""
+        self.assert_success(self.init("--run", "mine", "--sites", "a=203.0.113.7", "b", "--data", "data", "--device",
+                                      "cuda", "b=cpu"))
+        kinds = [json.loads((self.folder / "mine" / f"{name}.json").read_text(encoding="utf-8"))["devices"][0]["kind"]
+                 for name in "ab"]
+        self.assertEqual(kinds, ["cuda", "cpu"])
+        run = json.loads((self.folder / "mine" / "run.json").read_text(encoding="utf-8"))
+        self.assertEqual(run["model"]["preset"], "150m")
 
     def test_missing_flags_are_named(self):
         """Without a terminal nothing is asked, and nothing is written."""
@@ -169,9 +187,11 @@ class Init(ClusterTest):
 
         for question, text in (
                 ("Name of the run [mine]", "test"), ("Folder to write [test]", ""),
-                ("First site", "a=127.0.0.1"), ("Next site", "b="), ("Next site", "b"),
-                ("Next site", ""), ("Keys, so that links are encrypted", ""),
-                ("Folder of the data [data/test]", str(DATA)), ("Device", "gpu"), ("Device", ""),
+                ("First site", "a=127.0.0.1"), ("Next site", "b="), ("Next site", "a=127.0.0.2"),
+                ("stands twice", "b=300.1.2.3"), ("four numbers", "b"), ("Next site", "c"),
+                ("at most one may have none", ""), ("Keys, so that links are encrypted", ""),
+                ("Folder of the data [data/test]", str(DATA)), ("Device", "gpu"), ("one of cpu, cuda", "c=cpu"),
+                ("no site has that name", ""),
                 ("Model: tiny", ""), ("Local steps", "x"), ("Local steps", "5"),
                 ("Sequences of a step", "")):
             answer(question, text)

@@ -194,7 +194,7 @@ class Files(unittest.TestCase):
 
     def tokenize(self, path: Path, *options: object) -> subprocess.CompletedProcess:
         """With the tokenizer of the tests' corpus."""
-        return farstep("tokenize", path, "--output", self.folder / "data", "--tokenizer", DATA, *options)
+        return farstep("tokenize", path, "--output", self.folder / "data", "--force", "--tokenizer", DATA, *options)
 
     def tokens(self, path: Path, *options: object) -> tuple[bytes, bytes]:
         """Both splits of the dataset that is made of it."""

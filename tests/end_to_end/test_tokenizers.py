@@ -50,7 +50,7 @@ class Tokenizers(unittest.TestCase):
 
     def tokenize(self, text: Path, *options: object):
         """Into a folder without a validation split."""
-        return farstep("tokenize", text, "--output", self.folder / "data", "--validation-fraction", 0, *options)
+        return farstep("tokenize", text, "--output", self.folder / "data", "--force", "--validation-fraction", 0, *options)
 
     def test_recorded_ids_are_in_the_shard(self):
         """Of all hard texts, a JSON line each; inspect decodes them."""

@@ -172,7 +172,35 @@ void load_rounded(const Source& source, const NamedBuffer& into) {
 
 }  // namespace
 
+void require_model_folder(const fs::path& path) {
+  std::error_code none;
+  const auto text = path.string();
+  if (fs::is_regular_file(path, none)) {
+    throw DataError(
+        fmt::format("{}: is a file{}; a model is a folder with config.json and model.safetensors",
+                    text, path.extension() == ".gguf" ? ", and GGUF is not read" : ""));
+  }
+  if (fs::exists(path / "adapter_config.json", none) && !fs::exists(path / kHfConfigFile, none)) {
+    throw DataError(fmt::format(
+        "{}: is an adapter, not a model: merge it into its base model first, by merge_and_unload() "
+        "of peft, and name the folder that save_pretrained() makes of that",
+        text));
+  }
+  if (fs::exists(path, none)) return;
+  // A hub's names are OWNER/MODEL.
+  const bool is_id = path.is_relative() && std::distance(path.begin(), path.end()) == 2 &&
+                     *path.begin() != "." && *path.begin() != "..";
+  throw DataError(fmt::format(
+      "{}: there is no such folder{}", text,
+      is_id
+          ? fmt::format("; if it is a model of the Hugging Face hub, fetch it first: `hf download "
+                        "{} --local-dir {}`",
+                        text, path.filename().string())
+          : ""));
+}
+
 HfFolder read_hf_folder(const fs::path& path) {
+  require_model_folder(path);
   HfFolder folder{path, load_json_data(path / kHfConfigFile), {}};
   if (!folder.config.is_object()) {
     throw DataError(fmt::format("{}: is not an object", (path / kHfConfigFile).string()));

@@ -36,6 +36,10 @@ struct HfFolder {
   std::vector<SafetensorsFile> files;  // together they have every tensor of the model
 };
 
+// Throws DataError, with what to do, if the path is nothing, a file such as a GGUF, or an adapter
+// where the folder of a model is wanted.
+void require_model_folder(const std::filesystem::path& path);
+
 // Opens the folder. Throws DataError that names the file, and the member of an index, if one is
 // missing or malformed, or if an index differs from its shards.
 HfFolder read_hf_folder(const std::filesystem::path& path);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "trainer/base/error.h"
+#include "trainer/config/did_you_mean.h"
 
 namespace farstep {
 
@@ -79,7 +80,11 @@ int run_command(const Arguments& arguments, const TorchCommand& torch_command) {
       return command.run == nullptr ? torch_command(command.name, own) : command.run(own);
     }
   }
-  throw ConfigError(fmt::format("'{}' is not a command; `farstep --help` lists them", *first));
+  std::vector<std::string> names{"--help", "--version"};
+  for (const auto& command : kCommands) names.emplace_back(command.name);
+  const auto hint = did_you_mean(*first, names);
+  throw ConfigError(fmt::format("'{}' is not a command{}{} `farstep --help` lists them", *first,
+                                hint, hint.empty() ? ";" : ""));
 }
 
 }  // namespace farstep

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "trainer/config/did_you_mean.h"
 #include "trainer/config/strict_json.h"
 
 namespace farstep::detail {
@@ -35,6 +36,36 @@ Json value_of(const Option& option, const std::string& text) {
   }
 }
 
+// A value that needs no name may have its field's all the same: `train --config FILE`, as it was
+// once the only way, is `train FILE`.
+Arguments without_needless_names(const Arguments& arguments, const std::vector<Option>& options) {
+  Arguments kept;
+  for (const auto& argument : arguments) {
+    const auto is_name = [&](const Option& option) {
+      const auto name = "--" + option.help.name;
+      return option.help.positional && (argument == name || argument.starts_with(name + "="));
+    };
+    if (std::ranges::none_of(options, is_name)) {
+      kept.push_back(argument);
+    } else if (const auto equals = argument.find('='); equals != std::string::npos) {
+      kept.push_back(argument.substr(equals + 1));
+    }
+  }
+  return kept;
+}
+
+[[noreturn]] void refuse_extra(const std::string& command, const std::string& extra,
+                               const std::vector<Option>& options) {
+  std::vector<std::string> names{"--help"};
+  for (const auto& option : options) {
+    if (!option.help.positional) names.push_back(option.help.name);
+  }
+  const auto hint =
+      extra.starts_with("-") ? did_you_mean(extra.substr(0, extra.find('=')), names) : "";
+  throw ConfigError(fmt::format("farstep {}: does not take {}{}{} --help lists the options",
+                                command, extra, hint, hint.empty() ? ";" : ""));
+}
+
 }  // namespace
 
 std::string option_name(std::string field, bool positional) {
@@ -49,6 +80,24 @@ std::string option_text(const OptionHelp& help) {
   if (help.required) text += " [required]";
   if (!help.fallback.empty()) text += " [" + help.fallback + "]";
   return text;
+}
+
+void name_options(const std::string& command, const std::string& root,
+                  const std::vector<Option>& options, const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    const auto before = fmt::format("farstep {}: ", command);
+    const auto path = before + root;
+    for (const auto& option : options) {
+      const auto end = path.size() + option.field.size();
+      const bool is_named = !option.help.positional && text.starts_with(path + option.field) &&
+                            text.find_first_of(":.[", end) == end;
+      if (is_named) throw ConfigError(before + option.help.name + text.substr(end));
+    }
+    throw;
+  }
 }
 
 CommandHelp help_of(const std::string& command, const std::vector<Option>& options,
@@ -87,10 +136,13 @@ std::optional<Json> parse_options(const std::string& command, const std::vector<
   }
   try {
     // CLI11 reads from the end.
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    const auto words = without_needless_names(arguments, options);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
     return std::nullopt;
+  } catch (const CLI::ExtrasError&) {
+    refuse_extra(command, app.remaining().front(), options);
   } catch (const CLI::ParseError& error) {
     throw ConfigError(
         fmt::format("farstep {}: {}; --help lists the options", command, error.what()));

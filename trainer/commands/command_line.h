@@ -6,6 +6,7 @@
 // The strict JSON reader reads the values, so it alone checks types, ranges and names.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -93,6 +94,11 @@ std::optional<Json> parse_options(const std::string& command, const std::vector<
                                   const Arguments& arguments,
                                   const std::vector<HelpSection>& sections);
 
+// Calls `read`. In a ConfigError of "farstep COMMAND: ROOTfield_name" it replaces the path by the
+// option's name, as it was typed, unless the option is given without a name.
+void name_options(const std::string& command, const std::string& root,
+                  const std::vector<Option>& options, const std::function<void()>& read);
+
 // Returns what the command says of itself.
 CommandHelp help_of(const std::string& command, const std::vector<Option>& options,
                     const std::vector<HelpSection>& sections);
@@ -119,9 +125,23 @@ std::optional<Options> parse_command_line(const std::string& command, const Argu
   }
   const auto json = detail::parse_options(command, options, arguments, sections);
   if (!json) return std::nullopt;
-  auto parsed = read_json<Options>(*json, "farstep " + command);
+  Options parsed;
+  detail::name_options(command, "", options,
+                       [&] { parsed = read_json<Options>(*json, "farstep " + command); });
   if (arguments.only_check) return std::nullopt;
   return parsed;
+}
+
+// Calls `use`, whose ConfigErrors may name JSON paths "farstep COMMAND: ROOTmember": the member's
+// option is named instead, as it was typed. `root` is such as "plan.".
+template <HasFields Options, typename Use>
+auto in_options_of(const std::string& command, const std::string& root, const Use& use) {
+  std::vector<detail::Option> options;
+  Options defaults{};
+  defaults.fields(detail::OptionLister(options));
+  std::optional<decltype(use())> result;
+  detail::name_options(command, root, options, [&] { result = use(); });
+  return *std::move(result);
 }
 
 // The same with a text at the end of the help.

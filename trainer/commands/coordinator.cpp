@@ -32,7 +32,7 @@ struct CoordinatorOptions {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("config", config, "the coordinator's config file", kRequired);
+    visit("config", config, "the coordinator's config file", kPositional);
     visit("set", set,
           "PATH=VALUE: replaces a value of the config; run.PATH=VALUE one of the run file");
     watch.fields(visit);

@@ -1,11 +1,14 @@
 // farstep init: writes the files of a new run, from flags or from answers on a terminal.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
+#include <sstream>
 
 #include "trainer/base/error.h"
 #include "trainer/base/processor/usable_cores.h"
@@ -26,7 +29,7 @@ struct InitOptions {
   std::string output, run, host, data, model_from;
   std::vector<std::string> sites;
   std::optional<ModelPreset> preset;
-  std::optional<DeviceKind> device;
+  std::vector<std::string> device;
   std::optional<int64_t> threads, rounds, base_steps, base_batch, micro_batch, sequence_length;
   bool no_keys = false, force = false;
 
@@ -48,7 +51,8 @@ struct InitOptions {
     visit(
         "model_from", model_from,
         "Hugging Face folder to start from, instead of --preset; at the same place at every site");
-    visit("device", device, "of every site: cpu or cuda; left out: cpu");
+    visit("device", device,
+          "cpu or cuda of every site, or NAME=cpu and NAME=cuda of single ones; left out: cpu");
     visit("threads", threads, "of a cpu device; left out: as many as this process has cores here",
           in_range(1, 4096));
     visit("rounds", rounds, "outer rounds; left out: 20 on cpu, 200 on cuda", at_least(1));
@@ -72,13 +76,46 @@ Edit the files as you like. docs/guide/several_machines.md explains them, and
 `farstep check FILE` finds what is wrong.
 )";
 
-std::string objection_to_site(const std::string& text) {
+// Returns what is wrong with an answer that `use` takes; empty if it takes it.
+template <typename Use>
+std::string objection(const Use& use) {
   try {
-    parse_planned_site(text);
+    use();
     return "";
   } catch (const ConfigError& error) {
     return error.what();
   }
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+std::string first_with_address(const std::vector<PlannedSite>& sites) {
+  const auto found =
+      std::ranges::find_if(sites, [](const PlannedSite& site) { return !site.address.empty(); });
+  return (found == sites.end() ? sites.front() : *found).name;
+}
+
+// What is known when the sites are.
+InitPlan plan_of_sites(const InitOptions& options) {
+  InitPlan plan;
+  plan.run = options.run;
+  for (const auto& text : options.sites) plan.sites.push_back(parse_planned_site(text));
+  plan.host = options.host.empty() ? first_with_address(plan.sites) : options.host;
+  plan.has_keys = !options.no_keys;
+  return plan;
+}
+
+// Judged with the sites before it, so that no mistake waits for the last question. That no site
+// has an address may still be mended by the next one.
+std::string objection_to_site(InitOptions options, const std::string& text) {
+  return objection([&] {
+    options.sites.push_back(text);
+    const auto plan = plan_of_sites(options);
+    if (!site_of(plan, plan.host).address.empty()) check_plan(plan);
+  });
 }
 
 std::string objection_to_number(const std::string& text) {
@@ -116,21 +153,29 @@ void ask_for_the_rest(InitOptions& options, Questions& questions) {
     while (true) {
       const auto site = questions.ask(
           options.sites.empty() ? "First site, as NAME=ADDRESS" : "Next site, empty when done", "",
-          !options.sites.empty(), objection_to_site);
+          !options.sites.empty(),
+          [&](const std::string& text) { return objection_to_site(options, text); });
       if (site.empty()) break;
       options.sites.push_back(site);
     }
-    if (!options.no_keys) {
-      options.no_keys = !questions.ask_yes("Keys, so that links are encrypted", true);
+    while (!options.no_keys) {
+      if (questions.ask_yes("Keys, so that links are encrypted", true)) break;
+      auto plan = plan_of_sites(options);
+      plan.has_keys = false;
+      const auto why_not = objection([&] { check_plan(plan); });
+      options.no_keys = why_not.empty();
+      if (!options.no_keys) std::cout << "  " << why_not << "\n";
     }
   }
   ask(options.data, "Folder of the data", "data/" + options.run);
-  if (!options.device) {
-    options.device = value_named<DeviceKind>(questions.ask(
-        "Device of every site, cpu or cuda", "cpu", false,
-        [](const auto& text) { return objection_to_name(enum_names(DeviceKind{}), text); }));
+  auto sites = plan_of_sites(options);
+  if (options.device.empty()) {
+    options.device = words_of(questions.ask(
+        "Devices: cpu or cuda, or NAME=cpu NAME=cuda for single sites", "cpu", false,
+        [&](const auto& text) { return objection([&] { set_devices(sites, words_of(text)); }); }));
   }
-  const auto& defaults = work_defaults(*options.device);
+  set_devices(sites, options.device);
+  const auto& defaults = work_defaults(best_device(sites));
   if (!options.preset && options.model_from.empty()) {
     const auto presets = enum_names(ModelPreset{});
     const auto model = questions.ask(
@@ -171,21 +216,12 @@ std::optional<int64_t> vocabulary_of(const std::string& data, ModelPreset preset
   return vocabulary;
 }
 
-std::string first_with_address(const std::vector<PlannedSite>& sites) {
-  const auto found =
-      std::ranges::find_if(sites, [](const PlannedSite& site) { return !site.address.empty(); });
-  return (found == sites.end() ? sites.front() : *found).name;
-}
-
 InitPlan plan_of(const InitOptions& options) {
-  InitPlan plan;
-  plan.run = options.run;
-  for (const auto& text : options.sites) plan.sites.push_back(parse_planned_site(text));
-  plan.host = options.host.empty() ? first_with_address(plan.sites) : options.host;
+  auto plan = plan_of_sites(options);
   plan.data = options.data;
   plan.model_from = options.model_from;
-  plan.device = options.device.value_or(DeviceKind::kCpu);
-  const auto& defaults = work_defaults(plan.device);
+  set_devices(plan, options.device);
+  const auto& defaults = work_defaults(best_device(plan));
   plan.preset = options.preset.value_or(defaults.preset);
   plan.threads = options.threads.value_or(usable_cores());
   plan.rounds = options.rounds.value_or(defaults.rounds);
@@ -196,7 +232,6 @@ InitPlan plan_of(const InitOptions& options) {
   if (plan.micro_batch) plan.micro_batch = std::min(*plan.micro_batch, plan.base_batch);
   plan.sequence_length = options.sequence_length.value_or(defaults.sequence_length);
   if (plan.model_from.empty()) plan.vocabulary = vocabulary_of(plan.data, plan.preset);
-  plan.has_keys = !options.no_keys;
   return plan;
 }
 
@@ -214,13 +249,22 @@ int init_command(const Arguments& arguments) {
     ask_for_the_rest(*options, questions);
   }
   require_all(*options);
+  if (!fs::is_directory(options->data)) {
+    spdlog::warn(
+        "--data {}: there is no such folder here, so run.json has the vocabulary of the model's "
+        "preset: `farstep check` says where that does not fit the data",
+        options->data);
+  }
   if (options->output.empty()) options->output = options->run;
   const auto plan = plan_of(*options);
   const auto folder = fs::path(options->output).lexically_normal();
   write_run_folder(plan, folder, options->force);
+  const Here here{.folder = fs::current_path(),
+                  .has_data = fs::is_directory(plan.data) &&
+                              (plan.model_from.empty() || fs::is_directory(plan.model_from))};
   fmt::print("Wrote {}: run.json", folder.string());
   for (const auto& site : plan.sites) fmt::print(", {}.json", site.name);
-  fmt::print("{}\n\n{}", plan.has_keys ? ", keys/" : "", next_steps(plan, folder));
+  fmt::print("{}\n\n{}", plan.has_keys ? ", keys/" : "", next_steps(plan, folder, here));
   return 0;
 }
 

@@ -181,7 +181,9 @@ int plan_command(const Arguments& arguments) {
         name_of(options->strategy)));
   }
   // The policies name JSON paths, as in a run file; here the command stands for the file.
-  const auto plan = in_file("farstep plan", [&] { return make_plan(config, sites); });
+  const auto plan = in_options_of<PlanOptions>("plan", "plan.", [&] {
+    return in_file("farstep plan", [&] { return make_plan(config, sites); });
+  });
   std::optional<ScatteredBytes> scattered;
   if (options->scatter) scattered = scattered_bytes(*options, sites, plan);
   std::optional<heterogeneity::SyncPlan> sync;

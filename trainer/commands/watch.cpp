@@ -33,7 +33,7 @@ struct WatchCommandOptions : WatchOptions {
 int watch_command(const Arguments& arguments) {
   const auto options = parse_command_line<WatchCommandOptions>("watch", arguments);
   if (!options) return 0;
-  const Interrupt interrupt("the page ends; the run goes on");
+  const Interrupt interrupt("the page ends; a run under way goes on");
   const RealClock clock;
   const WatchService page({options->run_folders.begin(), options->run_folders.end()}, *options,
                           clock);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainer/config/did_you_mean.h"
+
 namespace farstep {
 
 std::string Rules::text() const {
@@ -25,41 +27,16 @@ namespace detail {
 
 namespace {
 
-// Returns the Levenshtein distance, to propose the intended field.
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  // Dynamic programming, row by row: only the row before is needed.
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above_left = diagonal;
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, above_left + (a[i - 1] == b[j - 1] ? 0 : 1)});
-    }
-  }
-  return row[b.size()];
-}
-
 // Returns "; did you mean ...", or an empty text if no field is similar to `name`.
 std::string hint_at(const std::string& name, const NearFields& fields) {
   const auto& [known, inside, former] = fields;
-  // No typing error makes a name so long, and the comparison would take minutes for one of
-  // megabytes.
-  constexpr std::size_t kLongestName = 64;
-  if (name.size() > kLongestName) return "";
   const auto renamed = std::ranges::find(former, name, &FormerField::name);
   if (renamed != former.end()) return fmt::format("; did you mean '{}'?", renamed->now);
   // A field that has moved into a struct has the same name there.
   const auto moved =
       std::ranges::find_if(inside, [&](const auto& path) { return path.ends_with("." + name); });
   if (moved != inside.end()) return fmt::format("; did you mean '{}'?", *moved);
-  const auto nearest = std::ranges::min_element(
-      known, {}, [&](const auto& other) { return edit_distance(name, other); });
-  // A third of the letters: more would propose fields that only have the same length.
-  if (nearest == known.end() || edit_distance(name, *nearest) > 1 + nearest->size() / 3) return "";
-  return fmt::format("; did you mean '{}'?", *nearest);
+  return did_you_mean(name, known);
 }
 
 void check_range(double number, const Json& json, const Rules& rules, const JsonPath& path) {

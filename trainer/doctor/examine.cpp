@@ -6,7 +6,6 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/processor/usable_cores.h"
-#include "trainer/base/system/free_memory.h"
 #include "trainer/doctor/clocks.h"
 #include "trainer/doctor/coordinator_answer.h"
 #include "trainer/doctor/gpus.h"
@@ -134,13 +133,13 @@ class Doctor {
   }
 
   void tell_room() {
-    std::optional<RunNeeds> needs;
-    if (const auto size = parameters(); size && site_.run) {
-      needs = run_needs(*size, *site_.run, loaded_.site);
+    std::optional<MemoryNeeds> needs;
+    if (site_.layout && site_.run) {
+      needs = memory_needs(site_.in_run(), *site_.layout, site_.work ? site_.work->micro_batch : 0);
       const auto folder = loaded_.site.folder();
-      tell_(memory_finding(*needs, free_memory_bytes()));
       tell_(finding_of("disk", [&] {
-        return disk_finding(*needs, kept_checkpoints(*site_.run), disk_room(folder), folder);
+        return disk_finding(needs->disk_bytes, kept_checkpoints(*site_.run), disk_room(folder),
+                            folder);
       }));
     }
     tell_(gpu_finding(read_gpu_driver(), loaded_.site, examination_.has_kernels, needs));

@@ -26,6 +26,7 @@ struct Finding {
   Grade grade = Grade::kOk;
   std::string text;   // what was found; of a warning or a fault also what to do
   int exit_code = 0;  // of a fault; see exit_codes()
+  Json figures = {};  // those in the text, for programs
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -33,6 +34,7 @@ struct Finding {
     visit("grade", grade, "how it is");
     visit("text", text, "what was found, and what to do");
     visit("exit_code", exit_code, "the exit code of such a fault; 0 of what is none");
+    visit("figures", figures, "the figures in the text, where a program may want them; else null");
   }
 };
 

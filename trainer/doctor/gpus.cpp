@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "trainer/telemetry/figure_text.h"
+
 namespace farstep {
 
 namespace {
@@ -74,17 +76,16 @@ std::string text_of(const GpuDriver& driver) {
 
 // The first device of the site whose GPU is too small for its part of the model.
 std::optional<std::string> too_small(const GpuDriver& driver, const SiteConfig& site,
-                                     const RunNeeds& needs) {
+                                     const MemoryNeeds& needs) {
   for (std::size_t i = 0; i < site.devices.size(); ++i) {
     const auto& device = site.devices[i];
-    if (device.kind != DeviceKind::kCuda || device.index >= std::ssize(driver.gpus)) continue;
+    if (!needs.gpus[i] || device.index >= std::ssize(driver.gpus)) continue;
     const int64_t has = driver.gpus[static_cast<std::size_t>(device.index)].memory_bytes;
-    const int64_t wanted = i == 0 ? needs.first_gpu_bytes : needs.other_gpu_bytes;
-    if (wanted <= has) continue;
+    if (needs.gpus[i]->total() <= has) continue;
     return fmt::format(
-        "devices[{}]: the model takes {:.1f} GB of its {:.1f} GB, without "
-        "activations: train a smaller model, or use a larger GPU",
-        i, static_cast<double>(wanted) / kGpuGigabyte, static_cast<double>(has) / kGpuGigabyte);
+        "devices[{}]: has {}, and the run takes {}: lower plan.micro_batch, train a smaller model, "
+        "or use a larger GPU",
+        i, bytes_text(has), text_of(*needs.gpus[i]));
   }
   return std::nullopt;
 }
@@ -110,7 +111,7 @@ GpuDriver read_gpu_driver() {
 }
 
 Finding gpu_finding(const GpuDriver& driver, const SiteConfig& site, bool has_kernels,
-                    const std::optional<RunNeeds>& needs) {
+                    const std::optional<MemoryNeeds>& needs) {
   const bool wants_gpu = std::ranges::any_of(
       site.devices, [](const auto& device) { return device.kind == DeviceKind::kCuda; });
   const std::string build = has_kernels ? "" : "; this program was built without CUDA";

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "trainer/doctor/finding.h"
-#include "trainer/doctor/run_needs.h"
+#include "trainer/settings/site_config.h"
+#include "trainer/tasks/memory_needs.h"
 
 namespace farstep {
 
@@ -30,6 +31,6 @@ std::string driver_version_in(const std::string& text);
 // Returns what is wrong with the GPUs of the site's devices. `has_kernels`: the program was built
 // with CUDA. `needs` is nullopt if the run is not known.
 Finding gpu_finding(const GpuDriver& driver, const SiteConfig& site, bool has_kernels,
-                    const std::optional<RunNeeds>& needs);
+                    const std::optional<MemoryNeeds>& needs);
 
 }  // namespace farstep

@@ -14,8 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kGigabyte = 1e9;
-// Beyond this share of the free memory, activations and other programs may not fit.
-constexpr double kComfortableShare = 0.8;
 // For records, logs, and what grows on the disk meanwhile.
 constexpr double kDiskReserve = 1.2;
 
@@ -42,33 +40,6 @@ Finding core_finding(std::span<const DeviceConfig> devices, int64_t usable_cores
   return ok(kSubject, fmt::format("this process may keep {} busy", usable_cores));
 }
 
-Finding memory_finding(const RunNeeds& needs, std::optional<int64_t> free_bytes) {
-  constexpr const char* kSubject = "training";
-  const auto wanted = static_cast<double>(needs.host_bytes);
-  if (!free_bytes) {
-    return {kSubject, Grade::kLater,
-            fmt::format("takes {:.1f} GB of memory and activations; the system does not say what "
-                        "is free",
-                        wanted / kGigabyte),
-            0};
-  }
-  const auto has = static_cast<double>(*free_bytes);
-  const auto figures = fmt::format(
-      "takes {:.1f} GB of this machine's memory, without activations; {:.1f} GB are "
-      "free",
-      wanted / kGigabyte, has / kGigabyte);
-  if (wanted > has) {
-    return fault(kSubject, ErrorKind::kConfig,
-                 figures + ": end other programs, or train a smaller model");
-  }
-  if (wanted > kComfortableShare * has) {
-    return warning(kSubject, figures +
-                                 ": little is left for activations; end other programs, or lower "
-                                 "plan.micro_batch");
-  }
-  return ok(kSubject, figures);
-}
-
 DiskRoom disk_room(const fs::path& site_folder) {
   auto existing = site_folder;
   std::error_code error;
@@ -84,11 +55,11 @@ DiskRoom disk_room(const fs::path& site_folder) {
           .checkpoint_bytes = bytes_in(site_folder / "checkpoints")};
 }
 
-Finding disk_finding(const RunNeeds& needs, int64_t kept_checkpoints, const DiskRoom& room,
+Finding disk_finding(int64_t checkpoint_bytes, int64_t kept_checkpoints, const DiskRoom& room,
                      const fs::path& site_folder) {
   constexpr const char* kSubject = "disk";
   // The oldest checkpoint goes when the newest is complete.
-  const auto one = static_cast<double>(needs.checkpoint_bytes);
+  const auto one = static_cast<double>(checkpoint_bytes);
   const auto all = one * static_cast<double>(kept_checkpoints + 1);
   const auto has =
       static_cast<double>(room.free_bytes) + static_cast<double>(room.checkpoint_bytes);

@@ -1,23 +1,18 @@
-// Whether cores, memory and disk of the machine suffice for the run. The figures of the machine are
+// Whether cores and disk of the machine suffice for the run. The figures of the machine are
 // arguments, so tests have machines of their own; thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 
 #include "trainer/doctor/finding.h"
-#include "trainer/doctor/run_needs.h"
 #include "trainer/model/device_config.h"
 
 namespace farstep {
 
 // Compares the threads of CPU slices with the cores that the process can keep busy.
 Finding core_finding(std::span<const DeviceConfig> devices, int64_t usable_cores);
-
-// Compares the memory of a whole round with what is free; nullopt: the system does not say.
-Finding memory_finding(const RunNeeds& needs, std::optional<int64_t> free_bytes);
 
 // What a file system has for a folder.
 struct DiskRoom {
@@ -30,7 +25,7 @@ struct DiskRoom {
 DiskRoom disk_room(const std::filesystem::path& site_folder);
 
 // Compares the checkpoints that stay, and the one being written, with that room.
-Finding disk_finding(const RunNeeds& needs, int64_t kept_checkpoints, const DiskRoom& room,
+Finding disk_finding(int64_t checkpoint_bytes, int64_t kept_checkpoints, const DiskRoom& room,
                      const std::filesystem::path& site_folder);
 
 }  // namespace farstep

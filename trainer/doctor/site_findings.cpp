@@ -9,8 +9,10 @@ Finding site_finding(const SiteCheck& check, CheckedSite& site) {
   }
   return finding_of(subject, [&] {
     const auto found = check.look(site);
-    if (found) return (found->is_warning ? warning : ok)(subject, found->text);
-    return Finding{subject, Grade::kLater, "needs what is not known here", 0};
+    if (!found) return Finding{subject, Grade::kLater, "needs what is not known here", 0};
+    auto finding = (found->is_warning ? warning : ok)(subject, found->text);
+    finding.figures = found->figures;
+    return finding;
   });
 }
 

@@ -115,8 +115,11 @@ Json run_file(const InitPlan& plan, const fs::path& folder) {
     run["model"]["from"] = fs::path(seen_from(folder, plan.model_from)).filename().string();
   }
   run["data"]["sequence_length"] = plan.sequence_length;
-  // As the quickstart has it: so small a model learns faster.
-  if (plan.model_from.empty() && plan.preset == ModelPreset::kTiny) {
+  // As the guide has it: fresh weights learn by larger steps than trained ones, and so small a
+  // model by larger ones still.
+  if (!plan.model_from.empty()) {
+    run["inner"]["peak_learning_rate"] = 0.0001;
+  } else if (plan.preset == ModelPreset::kTiny) {
     run["inner"]["peak_learning_rate"] = 0.003;
   }
   const auto outer =
@@ -153,8 +156,9 @@ Json site_file(const InitPlan& plan, const PlannedSite& site, const Ports& ports
   if (plan.has_keys) network["keys"] = fmt::format("{}/sites/{}", kKeyFolder, site.name);
   file["network"] = std::move(network);
   Json device;
-  device["kind"] = std::string(name_of(plan.device));
-  if (plan.device == DeviceKind::kCpu) device["threads"] = plan.threads;
+  const auto kind = site.device.value_or(plan.device);
+  device["kind"] = std::string(name_of(kind));
+  if (kind == DeviceKind::kCpu) device["threads"] = plan.threads;
   file["devices"].push_back(std::move(device));
   file["data"] = seen_from(folder, plan.data);
   if (!plan.model_from.empty()) {

@@ -133,6 +133,39 @@ void check_plan(const InitPlan& plan) {
   }
 }
 
+void set_devices(InitPlan& plan, const std::vector<std::string>& texts) {
+  const auto names = enum_names(DeviceKind{});
+  for (const auto& text : texts) {
+    const auto equals = text.find('=');
+    const auto kind = equals == std::string::npos ? text : text.substr(equals + 1);
+    const auto found = std::ranges::find(names, kind);
+    if (found == names.end()) {
+      throw ConfigError(
+          fmt::format("farstep init: --device {}: is one of {}, or NAME= and one of "
+                      "them",
+                      text, fmt::join(names, ", ")));
+    }
+    const auto device = static_cast<DeviceKind>(found - names.begin());
+    if (equals == std::string::npos) {
+      plan.device = device;
+      continue;
+    }
+    const auto site = std::ranges::find(plan.sites, text.substr(0, equals), &PlannedSite::name);
+    if (site == plan.sites.end()) {
+      throw ConfigError(fmt::format(
+          "farstep init: --device {}: no site has that name; --sites gives them", text));
+    }
+    site->device = device;
+  }
+}
+
+DeviceKind best_device(const InitPlan& plan) {
+  const auto has_gpu = [&](const PlannedSite& site) {
+    return site.device.value_or(plan.device) == DeviceKind::kCuda;
+  };
+  return std::ranges::any_of(plan.sites, has_gpu) ? DeviceKind::kCuda : DeviceKind::kCpu;
+}
+
 const PlannedSite& site_of(const InitPlan& plan, std::string_view name) {
   const auto found = std::ranges::find(plan.sites, name, &PlannedSite::name);
   FARSTEP_CHECK(found != plan.sites.end(), "no planned site {}", name);

@@ -21,6 +21,7 @@ struct PlannedSite {
   // With keys the site's only port. Without keys the first of its ports; that of the host is the
   // coordinator's, and the site's own begin after it. nullopt: chosen by config_files().
   std::optional<int64_t> port;
+  std::optional<DeviceKind> device = {};  // if it is not InitPlan::device
 
   bool operator==(const PlannedSite&) const = default;
 };
@@ -51,8 +52,8 @@ struct InitPlan {
   ModelPreset preset = ModelPreset::kTiny;
   std::string model_from;             // folder, as `data`, of a model to start from, not the preset
   std::optional<int64_t> vocabulary;  // if it is not the preset's
-  DeviceKind device = DeviceKind::kCpu;
-  int64_t threads = 1;  // of a cpu device
+  DeviceKind device = DeviceKind::kCpu;  // of sites that have none of their own
+  int64_t threads = 1;                   // of a cpu device
   int64_t rounds = 1, base_steps = 1, base_batch = 1, sequence_length = 1;
   std::optional<int64_t> micro_batch;
   bool has_keys = true;
@@ -64,6 +65,13 @@ int64_t least_sites_of(std::size_t num_sites);
 
 // Throws ConfigError, in words of the command line, if the plan cannot become a run.
 void check_plan(const InitPlan& plan);
+
+// Sets the devices of the plan as `texts` say: KIND for every site, NAME=KIND for one. Throws
+// ConfigError, in words of the command line.
+void set_devices(InitPlan& plan, const std::vector<std::string>& texts);
+
+// Returns cuda if a site has a GPU, else cpu: what the defaults of the work follow.
+DeviceKind best_device(const InitPlan& plan);
 
 // Returns the site of that name, which is there.
 const PlannedSite& site_of(const InitPlan& plan, std::string_view name);

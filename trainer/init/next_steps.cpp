@@ -1,7 +1,9 @@
 // One command a site brings its config and its own key to the same place there, with their modes.
 #include "trainer/init/next_steps.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
 
 namespace farstep {
 
@@ -19,14 +21,52 @@ std::string quoted(const std::string& text) {
   return word + "'";
 }
 
-std::string copy_command(const InitPlan& plan, const PlannedSite& site, const fs::path& folder) {
+// Whether a path leads to the same place of the user's folder at every machine.
+bool is_below(const fs::path& path) {
+  const auto normal = path.lexically_normal();
+  return normal.is_relative() && *normal.begin() != "..";
+}
+
+// What a site's files are, from where, and what is brought with them.
+struct Cargo {
+  bool has_data = false;
+  std::string words;  // for tar, quoted
+};
+
+Cargo cargo_of(const InitPlan& plan, const PlannedSite& site, const fs::path& folder,
+               const Here& here) {
+  Cargo cargo{.has_data = here.has_data && is_below(folder) && is_below(plan.data) &&
+                          (plan.model_from.empty() || is_below(plan.model_from))};
+  const auto add = [&](const fs::path& path) {
+    cargo.words += (cargo.words.empty() ? "" : " ") + quoted(path.string());
+  };
+  const auto base = is_below(folder) ? folder : fs::path();
+  add(base / "run.json");
+  add(base / (site.name + ".json"));
+  if (plan.has_keys) add(base / "keys" / "sites" / site.name);
+  if (cargo.has_data) {
+    add(plan.data);
+    if (!plan.model_from.empty()) add(plan.model_from);
+  }
+  return cargo;
+}
+
+// A site with an address takes what this machine sends; one behind NAT has to fetch it.
+std::string copy_command(const InitPlan& plan, const PlannedSite& site, const fs::path& folder,
+                         const Here& here) {
+  const auto words = cargo_of(plan, site, folder, here).words;
   const auto there = quoted(folder.string());
-  const auto own_keys = plan.has_keys ? fmt::format(" keys/sites/{}", site.name) : "";
-  // Where no address is known the name may be one of the user's ssh config.
-  const auto& machine = site.address.empty() ? site.name : site.address;
-  return fmt::format("tar -C {} -cf - run.json {}.json{} | ssh USER@{} {}", there, site.name,
-                     own_keys, machine,
-                     quoted(fmt::format("mkdir -p {} && tar -C {} -xf -", there, there)));
+  const bool below = is_below(folder);
+  const auto unpack = below ? std::string("tar -xf -")
+                            : fmt::format("mkdir -p {} && tar -C {} -xf -", there, there);
+  if (!site.address.empty()) {
+    return fmt::format("tar {}-cf - {} | ssh USER@{} {}", below ? "" : fmt::format("-C {} ", there),
+                       words, site.address, quoted(unpack));
+  }
+  const auto from = below ? quoted(here.folder.string()) : there;
+  return fmt::format("at {}: ssh USER@{} {} | {}", site.name, site_of(plan, plan.host).address,
+                     quoted(fmt::format("tar -C {} -cf - {}", from, words)),
+                     below ? unpack : fmt::format("({})", unpack));
 }
 
 // What min_sites means for this run.
@@ -48,18 +88,32 @@ std::string loss_text(const InitPlan& plan) {
 
 }  // namespace
 
-std::string next_steps(const InitPlan& plan, const fs::path& folder) {
-  std::string text = "Next, here: bring each site its files";
-  text += plan.has_keys ? " and its own keys, and nothing else of keys/:\n" : ":\n";
+std::string next_steps(const InitPlan& plan, const fs::path& folder, const Here& here) {
+  std::vector<std::string> brought{"its files"};
+  const bool with_data = cargo_of(plan, plan.sites.front(), folder, here).has_data;
+  if (with_data) brought.emplace_back("the data");
+  if (with_data && !plan.model_from.empty()) brought.emplace_back("the model");
+  if (plan.has_keys) brought.emplace_back("its own keys, and nothing else of keys/");
+  auto text = fmt::format("Next, here: bring each site {}:\n", fmt::join(brought, " and "));
+  bool any_fetches = false;
   for (const auto& site : plan.sites) {
-    text += fmt::format("  {}\n", copy_command(plan, site, folder));
+    text += fmt::format("  {}\n", copy_command(plan, site, folder, here));
+    any_fetches = any_fetches || site.address.empty();
   }
-  text += "A site on this machine needs none of that.\n";
-  text += fmt::format("Bring the data to every site too, as {}", quoted(plan.data));
-  if (!plan.model_from.empty()) {
-    text += fmt::format(", and the model, as {}", quoted(plan.model_from));
+  text += "A site on this machine needs none of that.";
+  if (any_fetches) {
+    text += fmt::format(" The command of a site without address fetches from {}, if this is it.",
+                        plan.host);
   }
-  text += ".\n\n";
+  text += "\n";
+  if (!with_data) {
+    text += fmt::format("Bring the data to every site too, as {}", quoted(plan.data));
+    if (!plan.model_from.empty()) {
+      text += fmt::format(", and the model, as {}", quoted(plan.model_from));
+    }
+    text += ".\n";
+  }
+  text += "\n";
   const auto rows = [&](const std::string& title, const std::string& before,
                         const std::string& after) {
     text += title;
@@ -70,7 +124,7 @@ std::string next_steps(const InitPlan& plan, const fs::path& folder) {
   };
   rows("Then test every site and the ways between them, at all sites at the same time:\n",
        "doctor ", " --peers");
-  rows("Then train, at all sites; the same command goes on after a stop:\n", "train --config ",
+  rows("Then train, at all sites; the same command goes on after a stop:\n", "train ",
        " --resume=auto");
   text += loss_text(plan);
   if (plan.has_keys) {

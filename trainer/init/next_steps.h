@@ -9,7 +9,14 @@
 
 namespace farstep {
 
-// Returns the text for a run whose files were written into `folder`.
-std::string next_steps(const InitPlan& plan, const std::filesystem::path& folder);
+// The machine on which the files were written.
+struct Here {
+  std::filesystem::path folder;  // the working folder, absolute
+  bool has_data = false;         // the run's data, and the model that it starts from, are there
+};
+
+// Returns the text for a run whose files were written into `folder`. One command brings a site all
+// that it needs, if every path is below the working folder.
+std::string next_steps(const InitPlan& plan, const std::filesystem::path& folder, const Here& here);
 
 }  // namespace farstep

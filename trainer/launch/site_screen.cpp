@@ -47,6 +47,13 @@ std::string validation_text(const EvaluationEvent& share) {
 }
 
 std::string end_text(const ShownSite& site, const EndEvent& end) {
+  if (end.outcome == Outcome::kInterrupted) {
+    const auto where =
+        fmt::format("stopped in round {} of {}", site.progress.round(), site.progress.rounds());
+    if (!site.checkpoint) return where + ": no checkpoint has been written";
+    return fmt::format("{}: with --resume=auto the same command goes on from {}", where,
+                       site.checkpoint->folder);
+  }
   if (end.outcome != Outcome::kDone) return "";
   return site.checkpoint ? "done: the model is in " + site.checkpoint->folder : "done";
 }

@@ -15,7 +15,7 @@ int64_t examples_taken(int64_t wanted, int64_t available) {
 }
 
 Validation evaluate(TrainableModel& model, const Examples& examples, const ValidationPart& part,
-                    const std::stop_token& stop) {
+                    const std::stop_token& stop, const TellShare& tell) {
   const auto device = model.parameters().values().device();
   const int64_t available = examples.size();
   const int64_t taken = examples_taken(part.examples, available);
@@ -35,7 +35,9 @@ Validation evaluate(TrainableModel& model, const Examples& examples, const Valid
   for (int64_t k = part.part; k < taken; k += part.num_parts) {
     // Evenly spaced, so that a few examples stand for all: files may have them in some order.
     numbers.push_back(k * available / taken);
-    if (std::ssize(numbers) == part.batch) flush();
+    if (std::ssize(numbers) < part.batch) continue;
+    flush();
+    if (tell) tell(static_cast<double>(k + 1) / static_cast<double>(taken), sums.loss());
   }
   flush();
   return sums;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stop_token>
 
@@ -35,9 +36,12 @@ struct Validation {
 // Returns how many of `available` examples are taken if `wanted` are asked for; 0 means all.
 int64_t examples_taken(int64_t wanted, int64_t available);
 
+// Receives after each batch which share is read, and the mean loss so far.
+using TellShare = std::function<void(double share, double loss)>;
+
 // Sums the model's loss and hits over the part's examples, in order of their numbers. Throws
 // DataError; Stopped if `stop` is requested meanwhile.
 Validation evaluate(TrainableModel& model, const Examples& examples, const ValidationPart& part,
-                    const std::stop_token& stop = {});
+                    const std::stop_token& stop = {}, const TellShare& tell = {});
 
 }  // namespace farstep

@@ -33,7 +33,7 @@ class IdleRows {
   }
 
   void add(std::string_view label, const std::function<double(const SiteTime&)>& seconds,
-           bool is_sum = false) {
+           bool is_sum = false, bool has_share = true) {
     Table::Row row{{std::string(label)}, is_sum};
     double total = 0;
     for (const auto& site : report_.sites) {
@@ -42,8 +42,10 @@ class IdleRows {
       total += mean;
     }
     row.cells.push_back(text(total));
-    row.cells.push_back(all_seconds_ > 0 ? percent_text(without_rounding(total) / all_seconds_)
-                                         : "-");
+    const bool is_known = has_share && all_seconds_ > 0;
+    row.cells.push_back(is_known    ? percent_text(without_rounding(total) / all_seconds_)
+                        : has_share ? "-"
+                                    : "");
     table_.rows.push_back(std::move(row));
   }
 
@@ -106,9 +108,13 @@ Table idle_table(const RunReport& report) {
                           [](const auto& site) { return site.time().lost_seconds > 0; })) {
     rows.add("lost to failures", [](const SiteTime& time) { return time.lost_seconds; });
   }
-  rows.add("not accounted for", [](const SiteTime& time) { return time.unexplained_seconds(); });
+  // The shares are of what is accounted for, and add up to all of it.
   rows.add(
-      "wall time", [](const SiteTime& time) { return time.wall_seconds; }, true);
+      "not accounted for", [](const SiteTime& time) { return time.unexplained_seconds(); },
+      /*is_sum=*/false, /*has_share=*/false);
+  rows.add(
+      "wall time", [](const SiteTime& time) { return time.wall_seconds; }, /*is_sum=*/true,
+      /*has_share=*/false);
   Table::Row fractions{{"idle share of a site"}};
   TimeUse all;
   for (const auto& site : report.sites) {

@@ -32,8 +32,6 @@ namespace fs = std::filesystem;
 
 using Found = std::optional<CheckResult>;
 
-constexpr double kGigabyte = 1e9;
-
 // What a site needs follows from its part in the run.
 void require_part(const RunConfig& run, const SiteConfig& config) {
   const bool trains = run.trains(config.name);
@@ -87,27 +85,26 @@ Found look_at_model(CheckedSite& site) {
   return fmt::format("{} parameters", num_parameters(*site.layout));
 }
 
-// The least that the site can do with: activations, checkpoints and buffers come on top.
+Found look_at_profile(CheckedSite& site) {
+  const auto& config = site.loaded.site;
+  if (config.profile.empty()) return "none is named";
+  site.profile = heterogeneity::site_profile_from_json(own_profile(config), config.profile);
+  return "measured: " + config.profile;
+}
+
+Found look_at_work(CheckedSite& site) {
+  const auto work = first_work(site.in_run(), site.profile);
+  if (!work.trains()) return "none: it serves alone";
+  site.work = work;
+  return fmt::format("begins with steps of {} in micro-batches of {}", work.batch,
+                     work.micro_batch);
+}
+
 Found look_at_memory(CheckedSite& site) {
-  const auto free_bytes = free_memory_bytes();
-  if (!site.layout || !free_bytes) return std::nullopt;
-  const int64_t vector_bytes = 4 * num_parameters(*site.layout);
-  int64_t vectors = 2;  // theta_global and the outer momentum
-  if (site.loaded.site.devices.empty()) vectors += 4;
-  for (const auto& device : site.loaded.site.devices) {
-    const int64_t own =
-        &device == &site.loaded.site.devices.front() ? 4 : 2;  // and AdamW's moments
-    if (device.kind == DeviceKind::kCpu) vectors += own;
-  }
-  const auto least = static_cast<double>(vectors * vector_bytes) / kGigabyte;
-  const auto available = static_cast<double>(*free_bytes) / kGigabyte;
-  if (least > available) {
-    throw ConfigError(fmt::format(
-        "{}: model: needs {:.1f} GB of this machine's memory at least, of which {:.1f} GB are "
-        "free: end other programs, or train a smaller model",
-        site.run_source, least, available));
-  }
-  return fmt::format("{:.1f} GB at least, {:.1f} GB are free", least, available);
+  if (!site.layout) return std::nullopt;
+  const int64_t micro_batch = site.work ? site.work->micro_batch : 0;
+  const auto room = require_memory(site.in_run(), *site.layout, micro_batch, free_memory_bytes());
+  return CheckResult(room.text, room.is_tight, room.figures);
 }
 
 Found look_at_devices(CheckedSite& site) {
@@ -121,11 +118,6 @@ Found look_at_devices(CheckedSite& site) {
     }
     return fmt::format("{} in all", devices.size());
   });
-}
-
-Found look_at_profile(CheckedSite& site) {
-  return own_profile(site.loaded.site).is_null() ? "none is named"
-                                                 : "measured: " + site.loaded.site.profile;
 }
 
 // As in_file() with the site's config, and for what is only not there yet too.
@@ -298,21 +290,30 @@ Found look_at_data(CheckedSite& site) {
 
 Found look_at_data_of_run(CheckedSite& site) {
   if (!site.data.is_open() || !site.layout) return std::nullopt;
-  return family_of(*site.run).check_data(site.in_run());
+  const auto found = family_of(*site.run).check_data(site.in_run());
+  if (site.work && site.work->batch > found.training_examples) {
+    throw ConfigError(fmt::format(
+        "{}: plan.base_batch: a step of {} takes {} examples, and the data has {}: take a smaller "
+        "batch, or more data",
+        site.run_source, site.loaded.site.name, site.work->batch, found.text));
+  }
+  return found.text;
 }
 
 constexpr SiteCheck kChecks[] = {
     {"run", "the run file and the site's config go together", true, look_at_run},
     {"model", "the model's shape, and the folder that it starts from", true, look_at_model},
-    {"memory", "the weights fit into this machine's memory", true, look_at_memory},
-    {"devices", "every device of the config exists", false, look_at_devices},
     {"profile", "the site's profile can be read", false, look_at_profile},
+    {"work", "the batch and its micro-batches go together", true, look_at_work},
+    {"memory", "model, sync and a micro-batch fit into this machine's memory", true,
+     look_at_memory},
+    {"devices", "every device of the config exists", false, look_at_devices},
     {"coordinator", "its name is known, or this site can listen there", false, look_at_coordinator},
     {"network", "the address is this machine's, its ports are free, and its keys are whole", false,
      look_at_network},
     {"output", "the folder of records and checkpoints can be written", false, look_at_output},
     {"data", "the dataset folder is whole", false, look_at_data},
-    {"data of run", "it fits the model, and its splits are large enough", true,
+    {"data of run", "it fits the model, and its splits and the batch are large enough", true,
      look_at_data_of_run},
 };
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "trainer/settings/load_config.h"
-#include "trainer/tasks/family.h"
+#include "trainer/tasks/memory_needs.h"
 
 namespace farstep {
 
@@ -26,6 +26,8 @@ struct CheckedSite {
   std::optional<RunConfig> run;                      // nullopt until the coordinator hands it out
   std::string run_source;                            // for messages
   std::optional<std::vector<ParameterSpec>> layout;  // of the model
+  std::optional<heterogeneity::SiteProfile> profile;
+  std::optional<heterogeneity::SitePlan> work;  // with which it begins, if it trains
   SiteData data;
 
   // Returns the digest of the data; nullopt if the site's config names none. Throws DataError.
@@ -36,11 +38,13 @@ struct CheckedSite {
 
 // What a check found. A warning is worth a look, and does not keep the site from its run.
 struct CheckResult {
-  CheckResult(std::string found, bool warns = false) : text(std::move(found)), is_warning(warns) {}
+  CheckResult(std::string found, bool warns = false, Json of_text = {})
+      : text(std::move(found)), is_warning(warns), figures(std::move(of_text)) {}
   CheckResult(const char* found) : text(found) {}
 
   std::string text;
   bool is_warning = false;
+  Json figures;  // those in the text, for programs; null: none
 };
 
 struct SiteCheck {

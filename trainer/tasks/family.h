@@ -5,6 +5,7 @@
 // family_of(). Families have no state; thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "trainer/model/task.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/settings/site_config.h"
+#include "trainer/tasks/pass_memory.h"
 #include "trainer/tasks/site_data.h"
 
 namespace farstep {
@@ -25,6 +27,12 @@ struct SiteOfRun {
   SiteData& data;
 };
 
+// What a run finds in a site's data.
+struct RunData {
+  std::string text;  // "128 windows of 64 tokens"
+  int64_t training_examples = 0;
+};
+
 class Family {
  public:
   virtual ~Family() = default;
@@ -33,9 +41,13 @@ class Family {
   // Throws ConfigError naming `run_source` and the JSON path, or DataError naming a file. Opens the
   // data only if the model depends on it.
   virtual std::vector<ParameterSpec> layout(const SiteOfRun& at) const = 0;
-  // Returns what the run trains on: "128 windows of 64 tokens". Throws ConfigError or DataError if
-  // the site's data does not fit the run.
-  virtual std::string check_data(const SiteOfRun& at) const = 0;
+  // Returns what forward and backward of a micro-batch of so many examples take on a device. Throws
+  // as layout() does.
+  virtual PassMemory pass_memory(const SiteOfRun& at, const DeviceConfig& device,
+                                 int64_t examples) const = 0;
+  // Returns what the run trains on. Throws ConfigError or DataError if the site's data does not fit
+  // the run, or has nothing to validate with.
+  virtual RunData check_data(const SiteOfRun& at) const = 0;
   // Returns what a site without data must know of this site's, to make the task. Throws as
   // check_data() does.
   virtual Json data_facts(const SiteOfRun& at) const = 0;

@@ -20,11 +20,18 @@ std::vector<ParameterSpec> ImageFamily::layout(const SiteOfRun& at) const {
   return list_net(net_of(at)).layout;
 }
 
-std::string ImageFamily::check_data(const SiteOfRun& at) const {
+PassMemory ImageFamily::pass_memory(const SiteOfRun& at, const DeviceConfig& device,
+                                    int64_t examples) const {
+  return convnet_pass_memory(net_of(at), {device, at.run.inner.compute, at.run.inner.step},
+                             examples);
+}
+
+RunData ImageFamily::check_data(const SiteOfRun& at) const {
   const auto data = at.data.images();
   const auto net = net_of(at);
-  return fmt::format("{} images, less mean {:.4f}, over deviation {:.4f}", data->training.size(),
-                     fmt::join(net.mean, ", "), fmt::join(net.deviation, ", "));
+  return {fmt::format("{} images, less mean {:.4f}, over deviation {:.4f}", data->training.size(),
+                      fmt::join(net.mean, ", "), fmt::join(net.deviation, ", ")),
+          data->training.size()};
 }
 
 Json ImageFamily::data_facts(const SiteOfRun& at) const {

@@ -27,7 +27,14 @@ std::vector<ParameterSpec> LanguageFamily::layout(const SiteOfRun& at) const {
   return llama_layout(model_shape(at.site, at.run, at.run_source));
 }
 
-std::string LanguageFamily::check_data(const SiteOfRun& at) const {
+PassMemory LanguageFamily::pass_memory(const SiteOfRun& at, const DeviceConfig& device,
+                                       int64_t examples) const {
+  return llama_pass_memory(model_shape(at.site, at.run, at.run_source),
+                           {device, at.run.inner.compute, at.run.inner.step}, examples,
+                           at.run.data.sequence_length);
+}
+
+RunData LanguageFamily::check_data(const SiteOfRun& at) const {
   const auto data = at.data.tokens();
   const int64_t length = at.run.data.sequence_length;
   require_vocabulary(model_shape(at.site, at.run, at.run_source), at.run.model.from, *data,
@@ -64,7 +71,7 @@ std::string LanguageFamily::check_data(const SiteOfRun& at) const {
     text += fmt::format("{} {} of {} in {}", i == 0 ? "; an epoch takes" : ",", in_epoch[i],
                         shares[i].size, folder.filename().string());
   }
-  return text;
+  return {text, windows};
 }
 
 Json LanguageFamily::data_facts(const SiteOfRun& at) const {

@@ -33,18 +33,18 @@ constexpr double kLeastWindow = 10, kMostWindow = 86'400;  // of the timeline, s
 constexpr const char* kJsonType = "application/json";
 
 // Of a name the first address of this machine: the page has one port.
-wan::SocketAddress address_of(const std::string& listen) {
-  constexpr const char* kField = "--listen";
-  return wan::listening_addresses(kField, wan::parse_host_port(kField, listen)).front();
+wan::SocketAddress address_of(const WatchOptions& options) {
+  const auto& option = options.listen_option;
+  return wan::listening_addresses(option, wan::parse_host_port(option, options.listen)).front();
 }
 
 std::string token_of(const WatchOptions& options) {
   if (!options.token_file.empty()) return read_token(options.token_file);
-  if (!address_of(options.listen).is_loopback()) {
+  if (!address_of(options).is_loopback()) {
     throw ConfigError(
-        fmt::format("--listen {}: other machines can connect to it, so readers need a token: state "
+        fmt::format("{} {}: other machines can connect to it, so readers need a token: state "
                     "--token-file, or listen at 127.0.0.1 and let readers come by ssh -L",
-                    options.listen));
+                    options.listen_option, options.listen));
   }
   return "";
 }
@@ -86,8 +86,7 @@ WatchService::WatchService(std::vector<std::filesystem::path> folders, WatchOpti
       clock_(clock),
       follower_(std::move(folders)),
       alarm_command_(options_.on_alarm, clock),
-      server_(address_of(options_.listen),
-              [this](const HttpRequest& request) { return answer(request); }),
+      server_(address_of(options_), [this](const HttpRequest& request) { return answer(request); }),
       thread_([this] { run(); }) {}
 
 WatchService::~WatchService() {

@@ -22,6 +22,7 @@ namespace farstep {
 struct WatchOptions {
   std::string listen = "127.0.0.1:8377";
   std::string token_file, on_alarm;
+  std::string listen_option = "--listen";  // what the command calls `listen`; no option itself
 
   template <typename Visitor>
   void fields(Visitor&& visit) {

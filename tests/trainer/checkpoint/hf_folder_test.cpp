@@ -178,7 +178,7 @@ TEST_CASE("names must agree both ways but for what a llama file may have more") 
 
 TEST_CASE("a folder without its files is a DataError that names the file") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(read_hf_folder(folder / "none"), Contains("none/config.json"));
+  CHECK_THROWS_WITH(read_hf_folder(folder / "none"), Contains("none: there is no such folder"));
   write_file(folder / "config.json", "{}");
   CHECK_THROWS_WITH(read_hf_folder(folder.path()),
                     Contains("has neither model.safetensors nor") && Contains("copy the whole"));
@@ -243,4 +243,18 @@ TEST_CASE("a head is apart if it differs from the embedding, whatever its type")
   auto larger = small_model();
   larger.add_values("lm_head.weight", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
   CHECK(is_apart(larger, true));
+}
+
+TEST_CASE("what is no model folder is refused with the way to one") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(require_model_folder("HuggingFaceTB/SmolLM2-135M"),
+                    Contains("`hf download HuggingFaceTB/SmolLM2-135M --local-dir SmolLM2-135M`"));
+  CHECK_THROWS_WITH(require_model_folder(folder / "none"),
+                    Contains("there is no such folder") && !Contains("hf download"));
+  write_file(folder / "model.gguf", "GGUF");
+  CHECK_THROWS_WITH(read_hf_folder(folder / "model.gguf"), Contains("GGUF is not read"));
+  write_file(folder / "adapter_config.json", "{}");
+  CHECK_THROWS_WITH(read_hf_folder(folder.path()), Contains("merge_and_unload()"));
+  write_file(folder / "config.json", "{}");
+  CHECK_NOTHROW(require_model_folder(folder.path()));
 }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "tests/support/catch.h"
+#include "trainer/base/error.h"
 
 using namespace farstep;
 
@@ -90,12 +91,44 @@ TEST_CASE("wrong options are refused with their name") {
   };
   using Catch::Contains;
   CHECK_THAT(refusal({}), Contains("folder: is missing"));
-  CHECK_THAT(refusal({"x", "--wndows", "3"}), Contains("--wndows"));
-  CHECK_THAT(refusal({"x", "--windows", "0"}), Contains("windows: is 0; must be at least 1"));
+  CHECK(refusal({"x", "--wndows", "3"}) ==
+        "farstep report: does not take --wndows; did you mean '--windows'? --help lists the "
+        "options");
+  CHECK_THAT(refusal({"x", "--lok=deep"}), Contains("did you mean '--look'?"));
+  CHECK_THAT(refusal({"x", "--aeroplane"}), Contains("does not take --aeroplane; --help"));
+  // By the name that was typed, not the field's.
+  CHECK(refusal({"x", "--windows", "0"}) == "farstep report: --windows: is 0; must be at least 1");
   CHECK_THAT(refusal({"x", "--windows", "many"}), Contains("windows"));
   CHECK_THAT(refusal({"x", "--speed", "blue"}), Contains("must be one of slow, fast"));
   CHECK_THAT(refusal({"x", "--temperature"}), Contains("temperature"));
   CHECK_THAT(refusal({"x", "y"}), Contains("y"));
+}
+
+TEST_CASE("what needs no name may have it") {
+  for (const auto& arguments : {Arguments{"--folder", "runs/x"}, Arguments{"--folder=runs/x"},
+                                Arguments{"--set", "a=1", "--folder", "runs/x"}}) {
+    CHECK(parse_command_line<Options>("report", arguments)->folder == "runs/x");
+  }
+  CHECK_THROWS_AS(parse_command_line<Options>("report", {"runs/x", "--folder", "y"}), ConfigError);
+}
+
+TEST_CASE("a member of a config that an option sets is named as the option") {
+  const auto refuse = [](const std::string& path) {
+    return [path]() -> int { throw ConfigError("farstep report: " + path); };
+  };
+  const auto named = [&](const std::string& path) -> std::string {
+    try {
+      in_options_of<Options>("report", "plan.", refuse(path));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(named("plan.windows: is 3") == "farstep report: --windows: is 3");
+  CHECK(named("plan.windowsill: is 3") == "farstep report: plan.windowsill: is 3");
+  CHECK(named("sites[0].windows: is 3") == "farstep report: sites[0].windows: is 3");
+  CHECK(named("plan.folder: is 3") == "farstep report: plan.folder: is 3");
+  CHECK(in_options_of<Options>("report", "plan.", [] { return 7; }) == 7);
 }
 
 TEST_CASE("an option of many values takes them one after the other where nothing else could") {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tests/support/catch.h"
+#include "trainer/config/did_you_mean.h"
 
 using namespace farstep;
 using Catch::Contains;
@@ -112,6 +113,11 @@ TEST_CASE("absent members keep their defaults and present ones are read") {
 }
 
 TEST_CASE("an unknown member is refused and the nearest name proposed") {
+  const std::vector<std::string> names{"weight_decay", "peak_learning_rate"};
+  CHECK(did_you_mean("peak_lr", names) == "; did you mean 'peak_learning_rate'?");
+  CHECK(did_you_mean("lr", names).empty());
+  CHECK(did_you_mean("rate", names).empty());
+  CHECK(did_you_mean("rate", {}).empty());
   CHECK(refusal("cuont", "1") == "f.json: cuont: is not a known field; did you mean 'count'?");
   CHECK(refusal("zebra", "1") == "f.json: zebra: is not a known field");
   CHECK(refusal("nested", R"({"label":"x","detph":1})") ==

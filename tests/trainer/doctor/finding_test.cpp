@@ -21,8 +21,9 @@ TEST_CASE("a look that throws is a fault of the error's kind") {
   CHECK(found.exit_code == 3);
   CHECK(line_of(found) == "fault    disk         full: make room");
   const auto json = to_json(found);
-  CHECK(json.dump() ==
-        R"({"subject":"disk","grade":"fault","text":"full: make room","exit_code":3})");
+  CHECK(
+      json.dump() ==
+      R"({"subject":"disk","grade":"fault","text":"full: make room","exit_code":3,"figures":null})");
   CHECK(line_of(finding_of("disk", [] { return ok("disk", "fine"); })) ==
         "ok       disk         fine");
 }

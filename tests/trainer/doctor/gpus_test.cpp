@@ -43,7 +43,10 @@ TEST_CASE("a site without GPUs needs no driver") {
 }
 
 TEST_CASE("driver, build and memory have to fit a site's GPUs") {
-  const RunNeeds needs{.first_gpu_bytes = 9'000'000'000, .other_gpu_bytes = 4'500'000'000};
+  const auto of = [](int64_t bytes) {
+    return heterogeneity::MemoryUse{.weights_bytes = bytes / 3, .activations_bytes = bytes * 2 / 3};
+  };
+  const MemoryNeeds needs{.host = {}, .gpus = {of(9'000'000'000), of(4'500'000'000)}};
   CHECK(gpu_finding(kGoodDriver, site_on_gpus({0, 1}), true, needs).grade == Grade::kOk);
   const auto missing = gpu_finding({}, site_on_gpus({0}), true, needs);
   CHECK(missing.exit_code == 2);
@@ -54,7 +57,10 @@ TEST_CASE("driver, build and memory have to fit a site's GPUs") {
              Contains("535.183.01") && Contains("install driver 580"));
   const auto small = gpu_finding(kGoodDriver, site_on_gpus({1, 0}), true, needs);
   CHECK(small.grade == Grade::kFault);
-  CHECK_THAT(small.text, Contains("devices[0]") && Contains("9.0 GB of its 8.0 GB"));
+  CHECK_THAT(
+      small.text,
+      Contains("devices[0]") &&
+          Contains("has 8.00 GB, and the run takes 9.00 GB: weights 3.00 GB, activations 6.00 GB"));
   CHECK(gpu_finding(kGoodDriver, site_on_gpus({1, 0}), true, std::nullopt).grade == Grade::kOk);
   CHECK(gpu_finding(kGoodDriver, site_on_gpus({0}), false, needs).grade == Grade::kWarning);
 }

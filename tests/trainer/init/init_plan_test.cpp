@@ -80,4 +80,20 @@ TEST_CASE("a run goes on with one of two sites, else with more than half") {
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(least_sites_of(i + 1) == expected[i]);
 }
 
+TEST_CASE("a device is of every site or of one") {
+  InitPlan plan;
+  plan.sites = {{"office", "203.0.113.10", std::nullopt}, {"home", "", std::nullopt}};
+  set_devices(plan, {});
+  CHECK(best_device(plan) == DeviceKind::kCpu);
+  set_devices(plan, {"office=cuda"});
+  CHECK(best_device(plan) == DeviceKind::kCuda);
+  CHECK(site_of(plan, "office").device == DeviceKind::kCuda);
+  CHECK_FALSE(site_of(plan, "home").device);
+  set_devices(plan, {"cuda", "home=cpu"});
+  CHECK(plan.device == DeviceKind::kCuda);
+  CHECK(site_of(plan, "home").device == DeviceKind::kCpu);
+  CHECK_THROWS_WITH(set_devices(plan, {"gpu"}), Catch::Contains("one of cpu, cuda"));
+  CHECK_THROWS_WITH(set_devices(plan, {"lab=cpu"}), Catch::Contains("no site has that name"));
+}
+
 }  // namespace farstep

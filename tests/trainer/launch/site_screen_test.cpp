@@ -39,4 +39,20 @@ TEST_CASE("the screen's lines have the figures of the report") {
   CHECK(rounds == 10);
 }
 
+TEST_CASE("the last line of an interrupted site says from where it goes on") {
+  const SyntheticRun run;
+  ShownSite shown("node3");
+  for (const auto& record : run.records(2)) {
+    if (!std::holds_alternative<EndEvent>(record.event)) shown.add(record);
+  }
+  auto end = run.records(2).back();
+  end.event = EndEvent{.outcome = Outcome::kInterrupted, .message = ""};
+  CHECK(news_text(shown, end) ==
+        fmt::format("stopped in round {} of 10: with --resume=auto the same "
+                    "command goes on from {}",
+                    shown.progress.round(), shown.checkpoint->folder));
+  shown.checkpoint.reset();
+  CHECK_THAT(news_text(shown, end), Catch::EndsWith("no checkpoint has been written"));
+}
+
 }  // namespace farstep

@@ -41,8 +41,8 @@ TEST_CASE("each family makes a task whose model has the layout that was checked"
     CHECK(model->parameters().layout().back().name == layout.back().name);
     CHECK(task->training().size() > 0);
   }
-  CHECK(family_of(of_tokens.run).check_data(of_tokens.at()) == "62 windows of 16 tokens");
-  const auto found = family_of(of_images.run).check_data(of_images.at());
+  CHECK(family_of(of_tokens.run).check_data(of_tokens.at()).text == "62 windows of 16 tokens");
+  const auto found = family_of(of_images.run).check_data(of_images.at()).text;
   CHECK_THAT(found, Catch::StartsWith("64 images, less mean 0.3"));
 }
 

@@ -51,7 +51,6 @@ Beside the checks below, which are those of `farstep check` and `farstep train`,
   answer       the coordinator, if it is elsewhere
   link         with --peers: connections both ways, round trip, bandwidth
   same data    with --peers: the digests of the data
-  training     the memory of a whole round
   disk         the checkpoints that the run keeps
   gpus         driver and memory
 )";

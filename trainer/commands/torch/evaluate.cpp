@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numbers>
 
+#include "trainer/base/clock.h"
 #include "trainer/base/system/free_memory.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/torch/model_options.h"
@@ -22,6 +24,8 @@
 #include "trainer/model/convnet/convnet_folder.h"
 #include "trainer/model/language/questions.h"
 #include "trainer/model/language/text_score.h"
+#include "trainer/telemetry/figure_text.h"
+#include "trainer/telemetry/progress.h"
 
 namespace farstep {
 
@@ -65,6 +69,36 @@ void require_data(const EvaluateOptions& options) {
 }
 
 constexpr int64_t kMostByDefault = 1024;  // tokens; attention's time grows with the square
+
+// On a terminal, a bar with the time left and the loss so far.
+class ReadingBar {
+ public:
+  void tell(double share, const std::string& words) {
+    if (!is_terminal_) return;
+    const double seconds = clock_.now_seconds() - begin_;
+    bar_.show(share,
+              fmt::format("{}, {} left", words, time_left_text(seconds / share * (1 - share))));
+  }
+  ~ReadingBar() {
+    if (!is_terminal_) return;
+    bar_.finish("done in " + duration_text(clock_.now_seconds() - begin_));
+  }
+
+ private:
+  const bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
+  const RealClock clock_;
+  const double begin_ = clock_.now_seconds();
+  ProgressBar bar_{stderr, is_terminal_, clock_, "evaluate"};
+};
+
+// Returns what `read` returns, which tells the bar; the bar ends before the result is printed.
+template <typename Read>
+auto with_bar(const Read& read) {
+  ReadingBar bar;
+  return read(TellShare([&](double share, double loss) {
+    bar.tell(share, fmt::format("loss {:.4f} so far", loss));
+  }));
+}
 
 // A language model with what it is asked about.
 class LanguageEvaluation {
@@ -150,7 +184,9 @@ class LanguageEvaluation {
     const TokenWindows windows(dataset, length_);
     require_room_for_logits(
         std::min(options_.batch, examples_taken(options_.windows, windows.size())));
-    const auto result = evaluate(*model_, windows, options_.part());
+    const auto result = with_bar([&](const TellShare& tell) {
+      return evaluate(*model_, windows, options_.part(), {}, tell);
+    });
     print(result.loss_sum, result.targets, text_bytes(windows));
   }
 
@@ -176,7 +212,10 @@ class LanguageEvaluation {
     const auto text = read_text(file);
     if (text.empty()) throw DataError(file + ": is empty");
     const auto tokens = tokenizer();
-    const auto score = score_text(*model_, ids_of_text(*tokens, text), length_, options_.batch);
+    const auto ids = ids_of_text(*tokens, text);
+    const auto score = with_bar([&](const TellShare& tell) {
+      return score_text(*model_, ids, length_, options_.batch, tell);
+    });
     print(score.loss_sum, score.tokens, std::ssize(text));
   }
 
@@ -196,6 +235,7 @@ class LanguageEvaluation {
     const auto tokens = tokenizer();
     const int64_t taken = examples_taken(options_.windows, std::ssize(questions));
     int64_t right = 0, right_by_length = 0;
+    std::optional<ReadingBar> bar(std::in_place);
     for (int64_t k = 0; k < taken; ++k) {
       const auto& question = questions[static_cast<std::size_t>(k * std::ssize(questions) / taken)];
       const auto scores = score_endings(*model_, ids_of(question, *tokens), length_);
@@ -205,7 +245,10 @@ class LanguageEvaluation {
       }
       right += best(scores) == question.right ? 1 : 0;
       right_by_length += best(by_length) == question.right ? 1 : 0;
+      bar->tell(static_cast<double>(k + 1) / static_cast<double>(taken),
+                fmt::format("{} of {} right", right, k + 1));
     }
+    bar.reset();  // before the result
     const double accuracy = static_cast<double>(right) / static_cast<double>(taken);
     const double by_length = static_cast<double>(right_by_length) / static_cast<double>(taken);
     if (options_.json) {
@@ -252,7 +295,8 @@ void evaluate_images(const HfFolder& folder, const EvaluateOptions& options) {
                                 config.images().text(), config.classes));
   }
   const ImageExamples images(data.validation, config.statistics(), std::nullopt);
-  const auto result = evaluate(*net, images, options.part());
+  const auto result = with_bar(
+      [&](const TellShare& tell) { return evaluate(*net, images, options.part(), {}, tell); });
   const double accuracy = result.accuracy().value();
   if (options.json) {
     fmt::print(

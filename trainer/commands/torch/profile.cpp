@@ -27,7 +27,7 @@ struct ProfileOptions {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("config", config, "the site's config file", kRequired);
+    visit("config", config, "the site's config file", kPositional);
     visit("out", out, "file to write the profile to; none is written without it");
     visit("set", set,
           "PATH=VALUE: replaces a value of the config; run.PATH=VALUE one of the run file");

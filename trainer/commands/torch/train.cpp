@@ -32,7 +32,7 @@ struct TrainOptions {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("config", config, "the site's config file", kRequired);
+    visit("config", config, "the site's config file", kPositional);
     visit("set", set,
           "PATH=VALUE: replaces a value of the config; run.PATH=VALUE one of the run file");
     visit("resume", resume, kResumeDoc);

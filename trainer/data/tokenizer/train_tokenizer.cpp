@@ -2,6 +2,8 @@
 
 #include <sentencepiece_trainer.h>
 
+#include <cstdlib>
+#include <string_view>
 #include <unordered_map>
 
 #include "trainer/base/error.h"
@@ -25,6 +27,14 @@ class LineIterator : public sentencepiece::SentenceIterator {
   const std::function<std::optional<std::string>()>& next_line_;
   std::optional<std::string> line_;
 };
+
+// The largest vocabulary, if SentencePiece's message says that the wanted one is too large.
+std::optional<int64_t> most_pieces_in(const std::string& message) {
+  constexpr std::string_view kBefore = "Please set it to a value <= ";
+  const auto found = message.find(kBefore);
+  if (found == std::string::npos) return std::nullopt;
+  return std::strtoll(message.c_str() + found + kBefore.size(), nullptr, 10);
+}
 
 }  // namespace
 
@@ -55,6 +65,12 @@ void train_tokenizer(const std::function<std::optional<std::string>()>& next_lin
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &model);
   if (!status.ok()) {
+    if (const auto most = most_pieces_in(status.ToString())) {
+      throw DataError(
+          fmt::format("--train-vocabulary: {} pieces are more than this text gives: take at most "
+                      "{}, or more text",
+                      vocabulary, *most));
+    }
     throw DataError(fmt::format("{}: no vocabulary of {} pieces comes from this text: {}",
                                 out.string(), vocabulary, status.ToString()));
   }

@@ -86,6 +86,26 @@ fs::path StagingFolder::path_for(const fs::path& output) {
   return without_slash(output) += ".partial";
 }
 
+void require_no_dataset(const fs::path& output) {
+  const auto file = output / kDatasetFile;
+  std::error_code none;
+  if (!fs::exists(file, none)) return;
+  std::string what;
+  try {
+    for (const auto split : {kTrainSplit, kValidationSplit}) {
+      if (!TokenDataset::has_split(output, split)) continue;
+      what += fmt::format("{} {} {} tokens", what.empty() ? " of" : " and",
+                          TokenDataset(output, split).num_tokens(), split);
+    }
+  } catch (const DataError&) {
+    what = ", a damaged one";
+  }
+  throw ConfigError(
+      fmt::format("--output: {} is a dataset already{}: name another folder, or replace it with "
+                  "--force",
+                  output.string(), what));
+}
+
 StagingFolder::StagingFolder(const fs::path& output)
     : output_(without_slash(output)), staging_(path_for(output)) {
   std::error_code error;
@@ -94,7 +114,7 @@ StagingFolder::StagingFolder(const fs::path& output)
   const bool taken = fs::exists(output_, error) && !fs::is_empty(output_, error);
   if (taken && !fs::exists(output_ / kDatasetFile, error)) {
     throw ConfigError(
-        fmt::format("output: {} is not a dataset folder and would be replaced; name another one",
+        fmt::format("--output: {} is not a dataset folder and would be replaced; name another one",
                     output_.string()));
   }
   make_folder(staging_);
@@ -103,7 +123,7 @@ StagingFolder::StagingFolder(const fs::path& output)
   lock_ = ::open(staging_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(lock_);
-    throw ConfigError(fmt::format("output: another process writes {} now; wait for it or end it",
+    throw ConfigError(fmt::format("--output: another process writes {} now; wait for it or end it",
                                   staging_.string()));
   }
 }

@@ -70,6 +70,9 @@ class SplitWriter {
   std::unique_ptr<ShardWriter> shard_;  // null: the next tokens begin one
 };
 
+// Throws ConfigError, saying what is there, if `output` is a dataset folder.
+void require_no_dataset(const std::filesystem::path& output);
+
 // The temporary folder of a new dataset, beside its final place. One process at a time has it.
 class StagingFolder {
  public:

@@ -29,22 +29,23 @@ namespace {
 using Progress = std::function<void(const TokenizeProgress&)>;
 
 void require_consistent(const TokenizeOptions& options) {
-  if (options.inputs.empty()) throw ConfigError("inputs: name at least one text file or folder");
-  if (options.output.empty()) throw ConfigError("output: name the dataset folder to make");
+  if (options.inputs.empty()) throw ConfigError("name at least one text file or folder");
+  if (options.output.empty()) throw ConfigError("--output: name the dataset folder to make");
   // Both or neither would leave open which vocabulary counts.
   if (options.tokenizer.empty() == (options.train_vocabulary == 0)) {
     throw ConfigError(
-        "give either tokenizer (a model to use) or train_vocabulary (pieces to train)");
+        "give either --tokenizer (a model to use) or --train-vocabulary (pieces to train)");
   }
   if (options.token_files && options.tokenizer.empty()) {
-    throw ConfigError("token_files: name the tokenizer that made their ids");
+    throw ConfigError("--token-files: name the --tokenizer that made their ids");
   }
   if (!options.end_token.empty() && options.tokenizer.empty()) {
-    throw ConfigError("end_token: a vocabulary that is trained has its own, </s>; leave this out");
+    throw ConfigError(
+        "--end-token: a vocabulary that is trained has its own, </s>; leave this out");
   }
   if (options.special_tokens == SpecialTokens::kTokens && options.tokenizer.empty()) {
     throw ConfigError(
-        "special_tokens: a vocabulary that is trained has none in texts; leave this out");
+        "--special-tokens: a vocabulary that is trained has none in texts; leave this out");
   }
 }
 
@@ -53,7 +54,7 @@ std::unique_ptr<const Tokenizer> given_tokenizer(const TokenizeOptions& options)
   const bool takes_names = options.special_tokens == SpecialTokens::kTokens;
   if (takes_names && !is_json(read_file(tokenizer_file(options.tokenizer)))) {
     throw ConfigError(fmt::format(
-        "special_tokens: tokens: {} is a SentencePiece model, where names of special tokens are "
+        "--special-tokens tokens: {} is a SentencePiece model, where names of special tokens are "
         "always text; take a tokenizer.json, or leave this out",
         tokenizer_file(options.tokenizer).string()));
   }
@@ -258,6 +259,7 @@ class Input {
 TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress,
                         const std::stop_token& stop) {
   require_consistent(options);
+  if (!options.force) require_no_dataset(options.output);
   auto files = list_input_files(options.inputs);
   find_kinds(files, options.unknown_files, options.token_files);
   const auto work = work_of(options, files);

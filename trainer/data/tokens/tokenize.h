@@ -30,6 +30,7 @@ struct TokenizeOptions {
   double validation_fraction = 0.05;
   int64_t shard_tokens = 100'000'000;
   int64_t threads = 0;
+  bool force = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -38,7 +39,7 @@ struct TokenizeOptions {
           "JSON lines (.jsonl, .json: a document a line), both also .gz or .zst, and .parquet (a "
           "document a row)",
           kPositional);
-    visit("output", output, "dataset folder to make, or to replace", a_folder(kRequired));
+    visit("output", output, "dataset folder to make", a_folder(kRequired));
     visit("tokenizer", tokenizer,
           "tokenizer to use: a tokenizer.json, a SentencePiece model, or a folder with one");
     visit("end_token", end_token,
@@ -68,6 +69,7 @@ struct TokenizeOptions {
           "share of all documents that is kept for validation", in_range(0, 0.9));
     visit("shard_tokens", shard_tokens, "tokens of one shard file", at_least(1));
     visit("threads", threads, "threads that encode; 0 is one a core", in_range(0, 4096));
+    visit("force", force, "replace the dataset that is in the output folder");
   }
 };
 

@@ -46,21 +46,33 @@ int64_t CpuOps<T>::logit_rows(int64_t rows, int64_t vocabulary) const {
   return std::clamp<int64_t>(kLogitValues / vocabulary, 1, std::min(rows, 2 * kPieceRows));
 }
 
+template <typename T>
+auto CpuOps<T>::cut_scratch(ArenaCutter& cutter, const LlamaConfig& config,
+                            const AttentionShape& shape, int64_t threads) -> Scratch {
+  const int64_t rows = shape.rows();
+  Scratch scratch;
+  cutter.cut(scratch.d_normal, rows * config.hidden);
+  cutter.cut(scratch.product,
+             std::min(rows, kPieceRows) * std::max(shape.width(), 2 * config.intermediate));
+  cutter.cut(scratch.d_heads, rows * shape.width());
+  cutter.cut(scratch.norm_parts, threads * config.hidden);
+  scratch.attention = cut_attention_scratch<T>(cutter, shape, threads, chosen_attention());
+  return scratch;
+}
+
+template <typename T>
+int64_t CpuOps<T>::scratch_bytes_of(const LlamaConfig& config, const AttentionShape& shape,
+                                    int64_t threads) {
+  ArenaCutter cutter(nullptr);
+  cut_scratch(cutter, config, shape, threads);
+  return cutter.bytes();
+}
+
 // The scratch is sized for this pass; the arena keeps its memory between passes.
 template <typename T>
 void CpuOps<T>::begin(const Context& context, const FusedWeights<T>&) {
-  const auto& shape = context.shape;
-  const int64_t rows = shape.rows(), hidden = context.config.hidden;
-  const int64_t threads = at::get_num_threads();
   scratch_ = arena_.cut([&](ArenaCutter& cutter) {
-    Scratch scratch;
-    cutter.cut(scratch.d_normal, rows * hidden);
-    cutter.cut(scratch.product, std::min(rows, kPieceRows) *
-                                    std::max(shape.width(), 2 * context.config.intermediate));
-    cutter.cut(scratch.d_heads, rows * shape.width());
-    cutter.cut(scratch.norm_parts, threads * hidden);
-    scratch.attention = cut_attention_scratch<T>(cutter, shape, threads, chosen_attention());
-    return scratch;
+    return cut_scratch(cutter, context.config, context.shape, at::get_num_threads());
   });
 }
 

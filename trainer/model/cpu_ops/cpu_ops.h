@@ -20,6 +20,9 @@ class CpuOps : public FusedOps<T> {
 
   at::Device device() const override { return at::kCPU; }
   int64_t scratch_bytes() const override { return arena_.bytes(); }
+  // Returns what begin() takes for a pass on so many threads.
+  static int64_t scratch_bytes_of(const LlamaConfig& config, const AttentionShape& shape,
+                                  int64_t threads);
   int64_t logit_rows(int64_t rows, int64_t vocabulary) const override;
   void begin(const Context& context, const FusedWeights<T>& weights) override;
 
@@ -73,6 +76,8 @@ class CpuOps : public FusedOps<T> {
     float* norm_parts = nullptr;  // (threads, C), a norm's weight gradient
     AttentionScratch<T> attention;
   };
+  static Scratch cut_scratch(ArenaCutter& cutter, const LlamaConfig& config,
+                             const AttentionShape& shape, int64_t threads);
 
   void multiply(const Context& context, int64_t m, int64_t n, int64_t k, const Factor<T>& a,
                 const Factor<T>& b, const Product& c);

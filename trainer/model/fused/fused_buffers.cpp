@@ -45,36 +45,58 @@ std::vector<BlockKept<T>> cut_blocks(ArenaCutter& cutter, const LlamaConfig& con
   return blocks;
 }
 
-}  // namespace
-
 // In fp32 rounded copies would equal their originals, so they share memory.
 template <typename T>
-FusedBuffers<T> fused_buffers(Arena& arena, const LlamaConfig& config, const BufferSizes& sizes) {
+void cut_logits(ArenaCutter& cutter, int64_t values, FusedBuffers<T>& buffers) {
+  cutter.cut(buffers.logits, values);
+  if constexpr (std::is_same_v<T, float>) {
+    buffers.d_logits = buffers.logits;
+  } else {
+    cutter.cut(buffers.d_logits, values);
+  }
+}
+
+template <typename T>
+FusedBuffers<T> cut_buffers(ArenaCutter& cutter, const LlamaConfig& config,
+                            const BufferSizes& sizes) {
   const int64_t rows = sizes.shape.rows(), hidden = config.hidden;
-  const int64_t width = sizes.shape.width(), logits = sizes.logit_rows * config.vocabulary;
-  return arena.cut([&](ArenaCutter& cutter) {
-    FusedBuffers<T> buffers{.blocks = cut_blocks<T>(cutter, config, sizes)};
-    cutter.cut(buffers.final_input, rows * hidden);
-    cutter.cut(buffers.final_inverse_rms, rows);
-    cutter.cut(buffers.final_normal, rows * hidden);
-    cutter.cut(buffers.losses, rows);
-    cutter.cut(buffers.d_stream, rows * hidden);
-    cutter.cut(buffers.d_mixed, rows * sizes.shape.mixed_width());
-    cutter.cut(buffers.d_heads, rows * width);
-    cutter.cut(buffers.d_gate_up, rows * 2 * config.intermediate);
-    cutter.cut(buffers.logits, logits);
-    if constexpr (std::is_same_v<T, float>) {
-      buffers.d_stream_copy = buffers.d_stream;
-      buffers.d_logits = buffers.logits;
-    } else {
-      cutter.cut(buffers.d_stream_copy, rows * hidden);
-      cutter.cut(buffers.d_logits, logits);
-    }
-    return buffers;
-  });
+  FusedBuffers<T> buffers{.blocks = cut_blocks<T>(cutter, config, sizes)};
+  cutter.cut(buffers.final_input, rows * hidden);
+  cutter.cut(buffers.final_inverse_rms, rows);
+  cutter.cut(buffers.final_normal, rows * hidden);
+  cutter.cut(buffers.losses, rows);
+  cutter.cut(buffers.d_stream, rows * hidden);
+  cutter.cut(buffers.d_mixed, rows * sizes.shape.mixed_width());
+  cutter.cut(buffers.d_heads, rows * sizes.shape.width());
+  cutter.cut(buffers.d_gate_up, rows * 2 * config.intermediate);
+  if constexpr (std::is_same_v<T, float>) {
+    buffers.d_stream_copy = buffers.d_stream;
+  } else {
+    cutter.cut(buffers.d_stream_copy, rows * hidden);
+  }
+  cut_logits(cutter, sizes.logit_rows * config.vocabulary, buffers);
+  return buffers;
+}
+
+}  // namespace
+
+template <typename T>
+FusedBuffers<T> fused_buffers(Arena& arena, const LlamaConfig& config, const BufferSizes& sizes) {
+  return arena.cut([&](ArenaCutter& cutter) { return cut_buffers<T>(cutter, config, sizes); });
+}
+
+// Cut without memory, so that the figures are those of the arrays themselves.
+template <typename T>
+BufferBytes buffer_bytes(const LlamaConfig& config, const BufferSizes& sizes) {
+  ArenaCutter all(nullptr), logits(nullptr);
+  auto buffers = cut_buffers<T>(all, config, sizes);
+  cut_logits(logits, sizes.logit_rows * config.vocabulary, buffers);
+  return {.all = all.bytes(), .logits = logits.bytes()};
 }
 
 template FusedBuffers<float> fused_buffers(Arena&, const LlamaConfig&, const BufferSizes&);
 template FusedBuffers<BF16> fused_buffers(Arena&, const LlamaConfig&, const BufferSizes&);
+template BufferBytes buffer_bytes<float>(const LlamaConfig&, const BufferSizes&);
+template BufferBytes buffer_bytes<BF16>(const LlamaConfig&, const BufferSizes&);
 
 }  // namespace farstep

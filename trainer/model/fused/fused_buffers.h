@@ -68,4 +68,12 @@ struct BufferSizes {
 template <typename T>
 FusedBuffers<T> fused_buffers(Arena& arena, const LlamaConfig& config, const BufferSizes& sizes);
 
+// What fused_buffers() takes of a device's memory.
+struct BufferBytes {
+  int64_t all = 0;
+  int64_t logits = 0;  // of these, the logits and their gradients
+};
+template <typename T>
+BufferBytes buffer_bytes(const LlamaConfig& config, const BufferSizes& sizes);
+
 }  // namespace farstep

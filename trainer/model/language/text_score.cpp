@@ -25,7 +25,8 @@ std::vector<int64_t> ids_of_text(const Tokenizer& tokenizer, std::string_view te
   return ids;
 }
 
-TextScore score_text(Llama& model, std::span<const int64_t> ids, int64_t length, int64_t batch) {
+TextScore score_text(Llama& model, std::span<const int64_t> ids, int64_t length, int64_t batch,
+                     const TellShare& tell) {
   FARSTEP_CHECK(ids.size() > 1, "a text has at least one token beside the first");
   TextScore score{.tokens = std::ssize(ids) - 1};
   while (ids.size() > 1) {
@@ -35,6 +36,9 @@ TextScore score_text(Llama& model, std::span<const int64_t> ids, int64_t length,
     const auto tokens = windows(ids, count, inputs).to(model.device());
     score.loss_sum += model.TrainableModel::summed_score(tokens).loss.item<double>();
     ids = ids.subspan(static_cast<std::size_t>(count * inputs));
+    if (!tell) continue;
+    const auto read = static_cast<double>(score.tokens + 1 - std::ssize(ids));
+    tell(read / static_cast<double>(score.tokens), score.loss_sum / read);
   }
   return score;
 }

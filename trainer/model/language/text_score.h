@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/data/tokenizer/tokenizer.h"
+#include "trainer/model/evaluate.h"
 #include "trainer/model/llama/llama.h"
 
 namespace farstep {
@@ -27,7 +28,8 @@ struct TextScore {
 
 // Scores all ids but the first, at least one. They are read in windows of `length` inputs that do
 // not overlap, `batch` at once. So a token sees at most `length` tokens before it.
-TextScore score_text(Llama& model, std::span<const int64_t> ids, int64_t length, int64_t batch);
+TextScore score_text(Llama& model, std::span<const int64_t> ids, int64_t length, int64_t batch,
+                     const TellShare& tell = {});
 
 // A context and what may follow it.
 struct ChoiceIds {

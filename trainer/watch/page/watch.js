@@ -216,6 +216,12 @@ function repeat(seconds, work) {
   return work;
 }
 
+// Kind and text of the run's pill.
+function runState({is_over, rounds_done, rounds}) {
+  if (!is_over) return ["live", "live"];
+  return rounds_done < rounds ? ["wait", `stopped at ${rounds_done} of ${rounds}`] : ["done", "finished"];
+}
+
 function show(next) {
   const isFirst = !state || state.run !== next.run;
   state = next;
@@ -226,7 +232,7 @@ function show(next) {
     return;
   }
   document.body.classList.remove("empty");
-  setPill(byId("state"), next.is_over ? "done" : "live", next.is_over ? "finished" : "live");
+  setPill(byId("state"), ...runState(next));
   showRun();
   showSites();
   showTable(byId("links-section"), next.links);

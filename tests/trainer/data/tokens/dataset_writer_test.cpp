@@ -75,6 +75,21 @@ TEST_CASE("a staging folder replaces a dataset as a whole or leaves it") {
   CHECK(std::distance(entries, {}) == 1);
 }
 
+TEST_CASE("a dataset is told from what may be written without asking") {
+  TemporaryFolder folder;
+  CHECK_NOTHROW(require_no_dataset(folder / "nothing"));
+  CHECK_NOTHROW(require_no_dataset(folder.path()));
+  {
+    StagingFolder staging(folder / "set");
+    write_split(staging.path(), kTrainSplit, 100, 30);
+    staging.commit(Json::object());
+  }
+  CHECK_THROWS_WITH(require_no_dataset(folder / "set"),
+                    Catch::Contains("of 100 train tokens") && Catch::Contains("--force"));
+  write_file_durably(folder / "set" / "train-00000.bin", "cut");
+  CHECK_THROWS_WITH(require_no_dataset(folder / "set"), Catch::Contains("--force"));
+}
+
 TEST_CASE("a folder that is no dataset is not replaced") {
   TemporaryFolder folder;
   write_file_durably(folder / "letters.txt", "dear");

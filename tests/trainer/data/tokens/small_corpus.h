@@ -33,6 +33,7 @@ inline void write_corpus(const std::filesystem::path& folder) {
 
 inline TokenizeOptions options_for(const TemporaryFolder& folder) {
   TokenizeOptions options;
+  options.force = true;  // many tests make the same dataset again
   options.inputs = {(folder / "text").string()};
   options.output = (folder / "set").string();
   options.train_vocabulary = 350;

@@ -216,6 +216,21 @@ TokenizeOptions options_to_stop(const TemporaryFolder& folder) {
   return options;
 }
 
+TEST_CASE("a dataset is replaced with force alone, and stays as it is without") {
+  const TemporaryFolder folder;
+  write_corpus(folder / "text");
+  auto options = options_for(folder);
+  options.force = false;
+  tokenize(options, ignore_progress);
+  const auto before = read_file(folder / "set" / "dataset.json");
+  CHECK_THROWS_WITH(
+      tokenize(options, ignore_progress),
+      Catch::Contains("is a dataset already") && Catch::Contains("replace it with --force"));
+  CHECK(read_file(folder / "set" / "dataset.json") == before);
+  options.force = true;
+  CHECK_NOTHROW(tokenize(options, ignore_progress));
+}
+
 TEST_CASE("a call that was stopped anywhere goes on, and the bytes are the same") {
   TemporaryFolder folder;
   auto options = options_to_stop(folder);
