@@ -97,7 +97,9 @@ void ModelWorld::restart_coordinator(std::size_t place) {
   coordinator.is_down = false;
   coordinator.last_change = now_seconds_;
   for (auto& [key, link] : links_) {
-    if (key.second == place) link.last_fault = std::max(link.last_fault, now_seconds_);
+    if (key.second != place) continue;
+    link.last_fault = std::max(link.last_fault, now_seconds_);
+    end_connection(key.first, place, 0);
   }
   go_on(place);
 }
