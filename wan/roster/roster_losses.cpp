@@ -47,9 +47,8 @@ void Roster::lose_silent_sites() {
   }
   const bool may_more_follow = std::ranges::any_of(seats_, [&](const Seat& seat) {
     const double end_seconds = patience_end_seconds(seat);
-    const bool may_follow =
-        seems_ended(seat) || (!have_all_ended && !is_recent(seat.heard_seconds));
-    return is_present(seat) && may_follow && end_seconds >= now_seconds_ &&
+    const bool is_alike = seems_ended(seat) || !have_all_ended;
+    return is_present(seat) && is_alike && end_seconds >= now_seconds_ &&
            end_seconds <= first_end_seconds + suspect_seconds_;
   });
   if (may_more_follow) return;

@@ -136,6 +136,7 @@ void ModelWorld::arrive(const ModelSite& from, std::size_t place, const SiteMess
   }
   if (is_told_) tell("->", fmt::format("{} {}", from.connection(), place), encode(message));
   note(from, message);
+  link(from.connection(), place).heard = now_seconds_;
   const auto answers = coordinator.roster->receive(from.connection(), message, now_seconds_);
   notice_new_run();
   if (std::exchange(coordinator.dies_before_answers, false) && !coordinator.roster->is_over()) {

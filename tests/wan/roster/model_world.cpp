@@ -237,7 +237,8 @@ void ModelWorld::cut_off_together() {
     bool was_whole = true;
     for (std::size_t place = 0; place < coordinators_.size(); ++place) {
       auto& harmed = link(process->connection(), place);
-      was_whole &= harmed.cut_until < now_seconds_;
+      was_whole &= harmed.cut_until < now_seconds_ &&
+                   now_seconds_ - harmed.heard < 1.5 * deadlines_.heartbeat_seconds;
       harmed.last_fault = std::max(harmed.last_fault, cut.end_seconds);
       harmed.cut_until = std::max(harmed.cut_until, cut.end_seconds);
       harmed.keeps_messages = keeps_messages;

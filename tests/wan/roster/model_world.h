@@ -99,6 +99,7 @@ class ModelWorld {
   struct Link {
     int64_t epoch = 0;  // of the connection
     double newest_up = 0, newest_down = 0;
+    double heard = -1e9;  // when the coordinator took a message
     double cut_until = 0, last_fault = -1e9;
     bool keeps_messages = false;  // while it is cut
   };
