@@ -12,6 +12,7 @@
 #include "trainer/peers/known_sites.h"
 #include "wan/link/lanes.h"
 #include "wan/sockets/local_address.h"
+#include "wan/transport/gloo/gloo_release.h"
 
 namespace farstep {
 
@@ -54,8 +55,9 @@ std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded,
 }
 
 // Adds what may keep the coordinator from answering.
-std::optional<wan::Welcome> SitePeers::register_site(const wan::JoinRequest& request,
+std::optional<wan::Welcome> SitePeers::register_site(wan::JoinRequest request,
                                                      const std::stop_token& stop) {
+  request.facts["gloo_release"] = wan::gloo_release();
   try {
     return member_->join(request, stop);
   } catch (const PeerError& error) {

@@ -131,8 +131,7 @@ class SitePeers : public Peers {
   void start_coordinator(const RunConfig& run, const MembershipFiles& files);
   // Returns where this site's member finds the coordinators.
   std::vector<wan::CoordinatorEndpoint> endpoints_of_member();
-  std::optional<wan::Welcome> register_site(const wan::JoinRequest& request,
-                                            const std::stop_token& stop);
+  std::optional<wan::Welcome> register_site(wan::JoinRequest request, const std::stop_token& stop);
   // Takes over the run and the view that the coordinator handed out.
   void begin(const wan::Welcome& welcome);
   // Returns the number of connections between two sites, of which there are `members`.

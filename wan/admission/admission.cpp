@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "trainer/config/config_file.h"
 #include "wan/admission/served_run.h"
@@ -29,6 +30,12 @@ Json common_facts(const Json& facts, const Json& others) {
   return common;
 }
 
+// Returns what to do where a fact differs, if the fact does not tell that itself.
+std::string_view remedy_of(std::string_view fact) {
+  if (fact != "gloo_release") return "";
+  return "; build Farstep at both with Gloo of one release, as libgloo-dev of one Debian is";
+}
+
 }  // namespace
 
 // A site without a run file takes the coordinator's run, so it cannot differ.
@@ -46,8 +53,9 @@ std::optional<std::string> objection_to_facts(const RegisterMessage& newcomer,
   const auto difference = first_difference(common_facts(newcomer.facts, registered.facts),
                                            common_facts(registered.facts, newcomer.facts));
   if (!difference) return std::nullopt;
-  return fmt::format("site {} (here) does not fit site {} (there): {}", newcomer.site,
-                     registered.site, *difference);
+  const auto fact = std::string_view(*difference).substr(0, difference->find(':'));
+  return fmt::format("site {} (here) does not fit site {} (there): {}{}", newcomer.site,
+                     registered.site, *difference, remedy_of(fact));
 }
 
 std::optional<std::string> objection_to_states(const RegisterMessage& newcomer) {

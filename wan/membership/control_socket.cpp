@@ -140,9 +140,7 @@ ControlSocket::ControlSocket(Role role, const std::string& endpoint, const Deadl
   }
   endpoint_ = endpoint;
   addresses_ = std::make_unique<HostAddresses>(place);
-  if (!addresses_->is_fixed()) {
-    watch(ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED);
-  }
+  watch(ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED);
   // Mostly that is enough for the first message to have a connection.
   follow_addresses(kFirstLookUpSeconds);
 }
@@ -197,6 +195,7 @@ void ControlSocket::follow_addresses(double patience_seconds) {
   if (!address || address == dialed_) return;
   if (dialed_) socket_.disconnect(dialed_->place().endpoint());
   dialed_ = address;
+  has_lost_ = true;  // and without an address, ZeroMQ has queued nothing
   has_greeted_ = awaits_retry_ = false;
   allow_family(socket_, *address);
   // ZeroMQ asks for a sign of life, and gives up the connection on which none comes. This machine's
@@ -217,7 +216,8 @@ void ControlSocket::note_attempts() {
       addresses_->succeed(*dialed_);
     } else if (event->kind == ZMQ_EVENT_DISCONNECTED) {
       awaits_retry_ = std::exchange(has_greeted_, false);
-    } else if (!std::exchange(awaits_retry_, false)) {
+      has_lost_ |= awaits_retry_;  // without a handshake no message has left
+    } else if (!std::exchange(awaits_retry_, false) && !addresses_->is_fixed()) {
       addresses_->fail(*dialed_, "no coordinator answers there");
     }
   }

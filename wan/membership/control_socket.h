@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 #include <zmq.hpp>
 
@@ -75,6 +76,11 @@ class ControlSocket {
   // Of a coordinator: returns the connections that broke since the last call, by the name that
   // their messages had. A site's process may have ended, or it connects again.
   std::vector<std::string> take_broken();
+  // Of a site: whether its newest connection came to its handshake, and has not ended.
+  bool is_connected() const { return has_greeted_; }
+  // Of a site: returns whether the connection has ended since the last call, or another address is
+  // tried. What was sent before may be lost; messages sent from now on travel over the next one.
+  bool take_loss() { return std::exchange(has_lost_, false); }
   // Queues a message. Drops it if the queue is full or the receiver has gone.
   void send(const Frames& frames);
 
@@ -114,6 +120,7 @@ class ControlSocket {
   std::optional<SocketAddress> dialed_;  // the address to which ZeroMQ connects
   bool has_greeted_ = false;             // the newest connection came to its handshake
   bool awaits_retry_ = false;            // that connection has ended, and no attempt has failed yet
+  bool has_lost_ = false;                // for take_loss()
 
   // Of a coordinator.
   struct Connection {

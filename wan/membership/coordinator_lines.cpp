@@ -13,6 +13,7 @@ CoordinatorLines::CoordinatorLines(const std::vector<CoordinatorEndpoint>& endpo
     sockets_.push_back(
         std::make_unique<ControlSocket>(ControlSocket::Role::kSite, endpoint, deadlines));
     names_.push_back(shown.empty() ? endpoint : shown);
+    registrations_.emplace_back();
   }
 }
 
@@ -28,7 +29,9 @@ std::optional<CoordinatorLines::Received> CoordinatorLines::receive() {
       return fmt::format("coordinator at {}: {}", names_[line], error.what());
     };
     try {
-      return Received{line, decode_coordinator_message(received->frames.front())};
+      Received message{line, decode_coordinator_message(received->frames.front())};
+      if (answers_registration(message.message)) registrations_[line].note_answer();
+      return message;
     } catch (const DataError& error) {
       throw DataError(said(error));
     } catch (const ConfigError& error) {
@@ -38,13 +41,37 @@ std::optional<CoordinatorLines::Received> CoordinatorLines::receive() {
   return std::nullopt;
 }
 
-void CoordinatorLines::send(std::size_t line, const SiteMessage& message) {
-  sockets_[line]->send({encode(message)});
+std::size_t CoordinatorLines::send(std::size_t line, const SiteMessage& message) {
+  const auto frame = encode(message);
+  sockets_[line]->send({frame});
+  return frame.size();
 }
 
-void CoordinatorLines::send_to_all(const SiteMessage& message) {
+std::size_t CoordinatorLines::send_to_all(const SiteMessage& message) {
   const auto frame = encode(message);
   for (const auto& socket : sockets_) socket->send({frame});
+  return frame.size();
+}
+
+bool CoordinatorLines::take_loss(std::size_t line) {
+  const bool has_lost = sockets_[line]->take_loss();
+  if (has_lost) registrations_[line].note_loss();
+  return has_lost;
+}
+
+void CoordinatorLines::register_at_all(const RegisterMessage& message, bool is_new,
+                                       double now_seconds, double heartbeat_seconds,
+                                       std::optional<std::size_t> but) {
+  const auto frame = encode(message);
+  for (std::size_t line = 0; line < sockets_.size(); ++line) {
+    auto& repetition = registrations_[line];
+    if (line == but) continue;
+    if (is_new) repetition.note_loss();
+    const bool waits = repetition.is_sent() && !sockets_[line]->is_connected();
+    if (waits || !repetition.is_paced(now_seconds)) continue;
+    sockets_[line]->send({frame});
+    repetition.note_copy(now_seconds, frame.size(), heartbeat_seconds);
+  }
 }
 
 }  // namespace farstep::wan

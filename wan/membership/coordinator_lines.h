@@ -11,6 +11,7 @@
 
 #include "wan/membership/control_socket.h"
 #include "wan/protocol/protocol.h"
+#include "wan/protocol/repetition.h"
 
 namespace farstep::wan {
 
@@ -42,12 +43,20 @@ class CoordinatorLines {
   // Returns the next message of any line, or nullopt if none has come. Throws DataError or
   // ConfigError that names the coordinator if it is no message of this version.
   std::optional<Received> receive();
-  void send(std::size_t line, const SiteMessage& message);
-  void send_to_all(const SiteMessage& message);
+  // Returns whether what was sent may be lost, as the connection has ended since the last call.
+  bool take_loss(std::size_t line);
+  // The next two return the bytes of the message.
+  std::size_t send(std::size_t line, const SiteMessage& message);
+  std::size_t send_to_all(const SiteMessage& message);
+  // Sends a registration to all lines, or to all but one. Unless it is new, it goes only where one
+  // is due, as each is answered. Without a connection the last one waits still.
+  void register_at_all(const RegisterMessage& message, bool is_new, double now_seconds,
+                       double heartbeat_seconds, std::optional<std::size_t> but = {});
 
  private:
   std::vector<std::unique_ptr<ControlSocket>> sockets_;
   std::vector<std::string> names_;
+  std::vector<Repetition> registrations_;  // by line
 };
 
 }  // namespace farstep::wan

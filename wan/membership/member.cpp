@@ -74,7 +74,7 @@ std::vector<std::string> Member::request_values(const std::optional<PutMessage>&
   for (const auto& key : wanted) messages.emplace_back(GetMessage{key});
   std::vector<std::optional<CoordinatorMessage>> answers;
   do {
-    answers = ask_all(messages, clock_.now_seconds() + patience_seconds);
+    answers = Asking(*this, messages).wait(clock_.now_seconds() + patience_seconds);
   } while (!std::ranges::all_of(answers, &std::optional<CoordinatorMessage>::has_value) &&
            is_paused());
   const std::size_t first = own ? 1 : 0;
@@ -275,33 +275,40 @@ void Member::on_peer_lost(int64_t generation, LossListener listener) {
 
 std::optional<CoordinatorMessage> Member::ask(SiteMessage message, double deadline_seconds,
                                               std::stop_token stop, bool despite_failure) {
-  return ask_all({std::move(message)}, deadline_seconds, std::move(stop), despite_failure).front();
+  return Asking(*this, {std::move(message)}, despite_failure)
+      .wait(deadline_seconds, std::move(stop))
+      .front();
 }
 
-// The requests belong to this call. The thread finds them in requests_, sends them, and stores
-// their answers.
-std::vector<std::optional<CoordinatorMessage>> Member::ask_all(std::vector<SiteMessage> messages,
-                                                               double deadline_seconds,
-                                                               std::stop_token stop,
-                                                               bool despite_failure) {
-  std::vector<Request> asked;
-  for (auto& message : messages) {
-    asked.push_back({.message = std::move(message), .is_sent = false, .answer = {}});
-  }
-  std::unique_lock lock(mutex_);
-  if (!despite_failure) throw_failure();
-  for (auto& request : asked) requests_.push_back(&request);
-  lines_.wake();
-  const auto is_answered = [](const Request& request) { return request.answer.has_value(); };
-  wait(lock, deadline_seconds, std::move(stop),
-       [&] { return std::ranges::all_of(asked, is_answered) || (failure_ && !despite_failure); });
-  // Under the lock: the thread must not answer a request that has gone.
-  std::erase_if(requests_, [&](const Request* request) {
-    return request >= asked.data() && request < asked.data() + asked.size();
+Member::Asking::Asking(Member& member, std::vector<SiteMessage> messages, bool despite_failure)
+    : member_(member), despite_failure_(despite_failure) {
+  for (auto& message : messages) asked_.push_back({.message = std::move(message)});
+  const std::lock_guard lock(member_.mutex_);
+  if (!despite_failure_) member_.throw_failure();
+  for (auto& request : asked_) member_.requests_.push_back(&request);
+  member_.lines_.wake();
+}
+
+// Under the lock: the thread must not answer a request that has gone.
+Member::Asking::~Asking() {
+  const std::lock_guard lock(member_.mutex_);
+  std::erase_if(member_.requests_, [this](const Request* request) {
+    return request >= asked_.data() && request < asked_.data() + asked_.size();
   });
-  if (!std::ranges::all_of(asked, is_answered) && !despite_failure) throw_failure();
+}
+
+std::vector<std::optional<CoordinatorMessage>> Member::Asking::wait(double deadline_seconds,
+                                                                    std::stop_token stop) {
+  std::unique_lock lock(member_.mutex_);
+  const auto are_all_answered = [this] {
+    return std::ranges::all_of(asked_,
+                               [](const Request& request) { return request.answer.has_value(); });
+  };
+  member_.wait(lock, deadline_seconds, std::move(stop),
+               [&] { return are_all_answered() || (member_.failure_ && !despite_failure_); });
+  if (!are_all_answered() && !despite_failure_) member_.throw_failure();
   std::vector<std::optional<CoordinatorMessage>> answers;
-  for (auto& request : asked) answers.push_back(std::move(request.answer));
+  for (const auto& request : asked_) answers.push_back(request.answer);
   return answers;
 }
 

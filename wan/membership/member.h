@@ -2,10 +2,13 @@
 // reports at once when the run cannot continue.
 //
 // A thread of its own owns the connection. It sends heartbeats and repeats unanswered requests, so
-// a connection that breaks and is opened again loses nothing. It touches no file, and no file is
-// touched under the mutex: heartbeats and set_activity() go on while a disk hangs. A second thread
-// reads pieces of the site's records and gives them to the first, which sends them. It also writes
-// the term; messages carry a term only from then on, so a restart forgets no promise.
+// a connection that breaks and is opened again loses nothing. A slow line has one copy of a request
+// at a time: the next one is sent when its connection has ended, or a heartbeat is answered that
+// was sent after it (Repetition). A registration, a sign of life too, is repeated as it is
+// answered. The thread touches no file, and no file is touched under the mutex: heartbeats and
+// set_activity() go on while a disk hangs. A second thread reads pieces of the site's records and
+// gives them to the first, which sends them. It also writes the term; messages carry a term only
+// from then on, so a restart forgets no promise.
 //
 // While the coordinator is silent, the site goes on, and waits where it needs an answer. A
 // coordinator that is restarted goes on with the run; this member registers again if it is not
@@ -44,6 +47,7 @@
 #include "wan/protocol/deadlines.h"
 #include "wan/protocol/protocol.h"
 #include "wan/protocol/rendezvous.h"
+#include "wan/protocol/repetition.h"
 #include "wan/transport/store.h"
 
 namespace farstep::wan {
@@ -132,8 +136,8 @@ class Member : public Store, public Rendezvous {
  private:
   struct Request {
     SiteMessage message;
-    bool is_sent = false;
-    std::optional<CoordinatorMessage> answer;
+    Repetition repetition = {};
+    std::optional<CoordinatorMessage> answer = {};
   };
   struct Failure {
     ErrorKind kind;
@@ -143,16 +147,28 @@ class Member : public Store, public Rendezvous {
   };
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  // Sends and repeats a request until it is answered. Returns nullopt if the deadline (on the
-  // clock) passes or a stop is requested. Throws the failure if there is one, unless
-  // `despite_failure`.
+  // Requests of one caller. The thread sends and repeats them as long as this object lives.
+  class Asking {
+   public:
+    // Throws the failure if there is one, unless `despite_failure`, as wait() does.
+    Asking(Member& member, std::vector<SiteMessage> messages, bool despite_failure = false);
+    ~Asking();
+    Asking(const Asking&) = delete;
+    Asking& operator=(const Asking&) = delete;
+    // Waits until all are answered, the deadline (on the clock) passes or a stop is requested.
+    // Returns an answer, or none, for each.
+    std::vector<std::optional<CoordinatorMessage>> wait(double deadline_seconds,
+                                                        std::stop_token stop = {});
+
+   private:
+    Member& member_;
+    const bool despite_failure_;
+    std::vector<Request> asked_;
+  };
+
+  // Does Asking with one message.
   std::optional<CoordinatorMessage> ask(SiteMessage message, double deadline_seconds,
                                         std::stop_token stop = {}, bool despite_failure = false);
-  // Does ask() with several messages at once; returns an answer, or none, for each.
-  std::vector<std::optional<CoordinatorMessage>> ask_all(std::vector<SiteMessage> messages,
-                                                         double deadline_seconds,
-                                                         std::stop_token stop = {},
-                                                         bool despite_failure = false);
   // Puts `own`, if it is given, and gets the values of `wanted`.
   std::vector<std::string> request_values(const std::optional<PutMessage>& own,
                                           const std::vector<std::string>& wanted);
@@ -177,7 +193,15 @@ class Member : public Store, public Rendezvous {
 
   void run();
   void send_due_messages();
+  // The caller holds mutex_ in the next five.
+  // Makes requests due whose connection has ended.
+  void note_lost_requests();
+  static bool is_registration(const Request& request);
+  bool is_due(const Request& request, bool is_beat) const;
   void send(Request& request);
+  // Sends a registration to all coordinators, or to all but this line's. One that is not new goes
+  // only where it is due.
+  void send_registration(RegisterMessage message, bool is_new, std::optional<std::size_t> but = {});
   // The caller holds mutex_ in the next two.
   // Lets the thread for files read at most so many pieces of the records, unless it does so
   // already. They are sent when they have been read.
@@ -248,6 +272,7 @@ class Member : public Store, public Rendezvous {
   RecordsState sent_records_;               // what the coordinator has of them, by its last answer
   bool is_reading_ = false;                 // the thread for files reads pieces
   std::vector<RecordsMessage> pieces_;      // that it has read
+  double pieces_seconds_ = -kNever;         // when the newest left, on the clock of heartbeats
   std::optional<double> goodbye_limit_seconds_;  // until which the goodbye waits for pieces
   bool has_asked_last_pieces_ = false;           // of the records, before the goodbye
   Deadlines deadlines_;                          // those of the run after the welcome
@@ -256,6 +281,7 @@ class Member : public Store, public Rendezvous {
   std::size_t current_ = 0;                          // the line of the coordinator that is heard
   RegisterMessage registration_;                     // of join(), to be repeated by return_to_run()
   std::optional<Request> returning_;                 // while that is not answered; in requests_ too
+  bool asks_stand_bys_ = false;                      // in a pause
   std::optional<SyncId> committed_;                  // the newest sync that counts
   int64_t term_ = 0;                                 // the newest of a coordinator
   int64_t asked_term_ = 0;                           // the newest that was given to be written
@@ -271,8 +297,9 @@ class Member : public Store, public Rendezvous {
       state_requests_;              // for take_state_requests(): the newest by newcomer
   int64_t generation_of_sync_ = 0;  // in which the newest sync began
   std::optional<Failure> failure_;
-  double heard_seconds_ = -kNever;  // time of the coordinator's last message
-  double back_seconds_ = -kNever;   // when it came back from a silence or a restart
+  double heard_seconds_ = -kNever;          // time of the coordinator's last message
+  double answered_beat_seconds_ = -kNever;  // when the newest answered heartbeat was sent
+  double back_seconds_ = -kNever;           // when it came back from a silence or a restart
   double clock_offset_seconds_ = 0;
   double best_round_trip_seconds_ = kNever;
   bool is_leaving_ = false;

@@ -29,6 +29,7 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
   // The defaults or the own run file's: the run's deadlines come with the welcome.
   const double join_seconds = deadlines().join_seconds;
   const double deadline_seconds = start_seconds + join_seconds;
+  Asking asking(*this, {message});
   std::optional<CoordinatorMessage> answer;
   while (!answer) {
     const double now_seconds = clock_.now_seconds();
@@ -36,7 +37,7 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
       throw NotJoinedError(fmt::format("site {} could not join within {} s: {}", site_,
                                        join_seconds, obstacle_to_joining()));
     }
-    answer = ask(message, std::min(deadline_seconds, now_seconds + kReportSeconds), stop);
+    answer = asking.wait(std::min(deadline_seconds, now_seconds + kReportSeconds), stop).front();
     if (stop.stop_requested()) return std::nullopt;
     if (!answer && clock_.now_seconds() < deadline_seconds) {
       spdlog::info("joining since {:.0f} s: {}", clock_.now_seconds() - start_seconds,

@@ -62,15 +62,14 @@ void Member::write_term(int64_t term) const {
 }
 
 bool Member::waits_for_term(const Request& request) const {
-  return kept_term_ != term_ && std::holds_alternative<RegisterMessage>(request.message);
+  return kept_term_ != term_ && is_registration(request);
 }
 
 // A registration that went out before it was written was no promise.
 void Member::note_kept_term(int64_t term) {
   kept_term_ = std::max(kept_term_, term);
   for (auto* request : requests_) {
-    const bool is_registration = std::holds_alternative<RegisterMessage>(request->message);
-    if (is_registration && !request->answer) request->is_sent = false;
+    if (is_registration(*request)) request->repetition.note_loss();
   }
   lines_.wake();
 }
@@ -118,13 +117,13 @@ void Member::follow(std::size_t line, int64_t term) {
   // How much of the records it has, its own answer says.
   sent_records_ = {};
   pieces_.clear();
-  for (auto* request : requests_) request->is_sent = false;
+  for (auto* request : requests_) request->repetition.note_loss();
 }
 
 void Member::return_to_run(const std::string& reason) {
   if (returning_ || is_leaving_ || failure_) return;
   spdlog::warn("coordinator at {} {}; the site registers again", coordinator_locked(), reason);
-  returning_.emplace(Request{.message = registration_of_member(), .is_sent = false, .answer = {}});
+  returning_.emplace(Request{.message = registration_of_member()});
   requests_.push_back(&*returning_);
 }
 

@@ -72,35 +72,60 @@ void Member::send_due_messages() {
   const std::lock_guard lock(mutex_);
   const double now_seconds = clock_.now_seconds();
   const bool is_beat = now_seconds >= next_beat_seconds_;
-  if (is_beat) next_beat_seconds_ = now_seconds + deadlines_.heartbeat_seconds;
+  if (is_beat) {
+    next_beat_seconds_ = now_seconds + deadlines_.heartbeat_seconds;
+    note_lost_requests();
+  }
   // Reports are for the coordinator's log alone, so they are sent once and may be lost.
   for (const auto& report : reports_) lines_.send(current_, report);
   reports_.clear();
+  if (!pieces_.empty()) pieces_seconds_ = clock_.unix_seconds();
   for (const auto& piece : pieces_) lines_.send(current_, piece);
   pieces_.clear();
-  if (returning_) returning_->message = registration_of_member();
-  for (auto* request : requests_) {
-    // New requests go out at once; unanswered ones again with every heartbeat.
-    if ((request->is_sent || waits_for_term(*request)) && !is_beat) continue;
-    const bool is_goodbye = std::holds_alternative<LeaveMessage>(request->message);
-    if (is_goodbye && !request->is_sent && holds_back_goodbye()) continue;
-    send(*request);
-    request->is_sent = true;
-  }
-  // Before the welcome the repeated registration is the sign of life.
+  // Before the welcome the repeated registration is the sign of life. Over a new connection the
+  // coordinator expects one soon, and a long request takes its time.
   if (is_beat && welcome_ && !is_leaving_) {
     activity_.sent_seconds = clock_.unix_seconds();
     activity_.generation = generation_locked();
     activity_.term = kept_term_;
     lines_.send_to_all(activity_);
-    if (!returning_ && asks_stand_bys_in_pause()) {
-      auto registration = registration_of_member();
-      registration.term = kept_term_;
-      for (std::size_t line = 0; line < lines_.size(); ++line) {
-        if (line != current_) lines_.send(line, registration);
-      }
+    const bool asks_stand_bys = !returning_ && asks_stand_bys_in_pause();
+    const bool is_new = !std::exchange(asks_stand_bys_, asks_stand_bys);
+    if (asks_stand_bys) send_registration(registration_of_member(), is_new, current_);
+  }
+  if (returning_) returning_->message = registration_of_member();
+  for (auto* request : requests_) {
+    if (!is_due(*request, is_beat)) continue;
+    const bool is_goodbye = std::holds_alternative<LeaveMessage>(request->message);
+    if (is_goodbye && !request->repetition.is_sent() && holds_back_goodbye()) continue;
+    send(*request);
+  }
+}
+
+void Member::note_lost_requests() {
+  for (std::size_t line = 0; line < lines_.size(); ++line) {
+    if (!lines_.take_loss(line)) continue;
+    for (auto* request : requests_) {
+      // The lines know of registrations.
+      const bool goes_there =
+          line == current_ || std::holds_alternative<LeaveMessage>(request->message);
+      if (goes_there && !is_registration(*request)) request->repetition.note_loss();
     }
   }
+}
+
+bool Member::is_registration(const Request& request) {
+  return std::holds_alternative<RegisterMessage>(request.message);
+}
+
+bool Member::is_due(const Request& request, bool is_beat) const {
+  if (request.answer) return false;  // and its caller has not taken that yet
+  if (!request.repetition.is_sent()) return is_beat || !waits_for_term(request);
+  if (!is_beat || is_registration(request)) return is_beat;
+  const double now_seconds = clock_.unix_seconds();
+  // A site that leaves sends no heartbeats.
+  return is_leaving_ ? request.repetition.is_paced(now_seconds)
+                     : request.repetition.is_due(now_seconds, answered_beat_seconds_);
 }
 
 void Member::send_records(std::filesystem::path file) {
@@ -146,13 +171,22 @@ bool Member::holds_back_goodbye() {
 // All coordinators hear who takes part and who leaves, since the one that serves the run may be
 // another one soon. What a coordinator has to do, only that one hears.
 void Member::send(Request& request) {
-  auto* registration = std::get_if<RegisterMessage>(&request.message);
-  if (registration != nullptr) registration->term = kept_term_;
-  if (registration != nullptr || std::holds_alternative<LeaveMessage>(request.message)) {
-    lines_.send_to_all(request.message);
+  std::size_t bytes = 0;
+  if (is_registration(request)) {
+    // How it is repeated, the lines know.
+    send_registration(std::get<RegisterMessage>(request.message), !request.repetition.is_sent());
+  } else if (std::holds_alternative<LeaveMessage>(request.message)) {
+    bytes = lines_.send_to_all(request.message);
   } else {
-    lines_.send(current_, request.message);
+    bytes = lines_.send(current_, request.message);
   }
+  request.repetition.note_copy(clock_.unix_seconds(), bytes, deadlines_.heartbeat_seconds);
+}
+
+void Member::send_registration(RegisterMessage message, bool is_new,
+                               std::optional<std::size_t> but) {
+  message.term = kept_term_;
+  lines_.register_at_all(message, is_new, clock_.unix_seconds(), deadlines_.heartbeat_seconds, but);
 }
 
 // The effects of a message come before its answers, so that a thread with an answer sees them.
@@ -191,7 +225,6 @@ void Member::on(const WaitingMessage& message) {
 
 // The promise is the next registration that has the claim's term. It goes out when that is written.
 void Member::on(const ClaimMessage&) {
-  if (kept_term_ == term_) next_beat_seconds_ = 0;
   if (welcome_) return_to_run("is about to serve the run");
 }
 
@@ -204,8 +237,12 @@ void Member::on(const HeartbeatAckMessage& message) {
   }
   if (pause_.empty()) pause_begin_seconds_ = clock_.now_seconds();
   pause_ = message.pause;
-  sent_records_ = {.bytes = message.records, .head = message.records_head};
-  read_pieces(1);
+  answered_beat_seconds_ = std::max(answered_beat_seconds_, message.sent_seconds);
+  // An answer to an earlier heartbeat does not count the piece that is on its way.
+  if (message.sent_seconds >= pieces_seconds_) {
+    sent_records_ = {.bytes = message.records, .head = message.records_head};
+    read_pieces(1);
+  }
   const double now_seconds = clock_.unix_seconds();
   const double round_trip_seconds = now_seconds - message.sent_seconds;
   // The offset's error is at most half the round trip, so the shortest one gives the best figure.
@@ -231,19 +268,24 @@ void Member::on(const ViewMessage& message) {
   }
   view_ = message;
   new_views_.push_back(message);
-  const auto names = fmt::format("{}", fmt::join(message.sites, ", "));
-  if (!has_lost) {
-    spdlog::info("site {} has joined; generation {} goes on with {}", message.joined,
-                 message.generation, names);
-    return;
-  }
-  // Values are waited for by the members of the generation before.
+  // The coordinator has forgotten who waits for values. The members of the generation before do so
+  // no longer if it has lost a site.
   for (auto* request : requests_) {
-    if (!request->answer && std::holds_alternative<GetMessage>(request->message)) {
+    if (request->answer || !std::holds_alternative<GetMessage>(request->message)) continue;
+    if (has_lost) {
       request->answer = message;
+    } else {
+      request->repetition.note_loss();
     }
   }
-  spdlog::warn("{}; generation {} goes on with {}", loss_text(message), message.generation, names);
+  const auto names = fmt::format("{}", fmt::join(message.sites, ", "));
+  if (has_lost) {
+    spdlog::warn("{}; generation {} goes on with {}", loss_text(message), message.generation,
+                 names);
+  } else {
+    spdlog::info("site {} has joined; generation {} goes on with {}", message.joined,
+                 message.generation, names);
+  }
 }
 
 void Member::on(const PeerLostMessage& message) {

@@ -144,6 +144,11 @@ bool answers(const CoordinatorMessage& answer, const SiteMessage& request) {
   return std::visit(AnswerMatcher{}, answer, request);
 }
 
+bool answers_registration(const CoordinatorMessage& message) {
+  return answers(message, RegisterMessage{}) || std::holds_alternative<WaitingMessage>(message) ||
+         std::holds_alternative<ClaimMessage>(message);
+}
+
 std::string to_hex(std::string_view bytes) {
   std::string digits;
   digits.reserve(2 * bytes.size());

@@ -27,6 +27,9 @@ CoordinatorMessage decode_coordinator_message(const std::string& frame);
 
 // Whether `answer` completes `request`.
 bool answers(const CoordinatorMessage& answer, const SiteMessage& request);
+// Whether it is what each copy of a registration gets: one that completes it, or that lets the site
+// ask on.
+bool answers_registration(const CoordinatorMessage& message);
 
 // Convert bytes to lower-case hexadecimal digits and back; throw DataError for other text.
 std::string to_hex(std::string_view bytes);

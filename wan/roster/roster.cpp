@@ -77,12 +77,7 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
   end_long_pause();
   rest_if_all_are_silent();
   if (is_resting_) return std::exchange(outbox_, {});
-  for (auto& seat : seats_) {
-    const double silence_seconds = now_seconds - seat.heard_seconds;
-    const bool seems_ended = seat.is_replaced || (seat.is_suspected && !seat.is_awaited);
-    const double limit_seconds = seems_ended ? suspect_seconds_ : lost_after_seconds_;
-    if (is_present(seat) && silence_seconds > limit_seconds) on_silence(seat, silence_seconds);
-  }
+  lose_silent_sites();
   leave_laggard_behind();
   if (has_begun() && !verdict_) {
     break_standing_links();

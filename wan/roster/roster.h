@@ -323,10 +323,16 @@ class Roster {
 
   // The others go on without a member that does not come to the sync, though it lives.
   void leave_laggard_behind();
-  // A site was silent for too long.
-  void on_silence(Seat& seat, double silence_seconds);
+  // Sites that are silent for too long are lost: in one decision, if they fell silent together.
+  void lose_silent_sites();
+  bool seems_ended(const Seat& seat) const;
+  // When a site counts as lost unless it is heard of.
+  double patience_end_seconds(const Seat& seat) const;
   // A site is lost or has left. With too few left the run pauses; if it cannot return, it ends.
   void lose(Seat& seat, Presence presence, const std::string& reason, bool may_return = true);
+  // Both parts of that: of several sites, all are noted before anything follows.
+  void note_loss(Seat& seat, Presence presence, const std::string& reason);
+  void follow_loss(const Seat& seat, bool may_return);
   // Goes on without the members that are missing if enough sites are there; else pauses.
   void settle();
   void pause(Pause pause);
@@ -337,8 +343,8 @@ class Roster {
   void rest_if_all_are_silent();
   // A member is heard of again for which the run has waited.
   void come_back(Seat& seat);
-  // Begins a generation without a member. The open sync begins anew.
-  void go_on_without(const Seat& seat, const std::string& reason);
+  // Begins a generation without these members. The open sync begins anew.
+  void go_on_without(const std::vector<std::string>& sites, const std::string& reason);
   // Says so if half of the sites or more are away; else empty.
   std::string minority_text() const;
   void make_newcomer(Seat& seat, const std::string& reason);

@@ -24,22 +24,61 @@ void Roster::leave_laggard_behind() {
   }
 }
 
-void Roster::on_silence(Seat& seat, double silence_seconds) {
-  const auto& last = seat.heartbeat;
-  lose(seat, Presence::kLost,
-       fmt::format("silent for {:.1f} s; last heard of in round {}, step {}{}{}", silence_seconds,
-                   last.round, last.step, last.activity.empty() ? "" : ": ", last.activity));
+bool Roster::seems_ended(const Seat& seat) const {
+  return seat.is_replaced || (seat.is_suspected && !seat.is_awaited);
+}
+
+double Roster::patience_end_seconds(const Seat& seat) const {
+  return seat.heard_seconds + (seems_ended(seat) ? suspect_seconds_ : lost_after_seconds_);
+}
+
+// A cut takes several sites at once, whose last signs of life came one after the other. If each was
+// lost alone, the first would lose its place before the run turns out to have too few sites. Ended
+// processes do not wait for sites that are silent for longer and may live.
+void Roster::lose_silent_sites() {
+  std::vector<Seat*> lost;
+  double first_end_seconds = now_seconds_;
+  bool have_all_ended = true;
+  for (auto& seat : seats_) {
+    if (!is_present(seat) || patience_end_seconds(seat) >= now_seconds_) continue;
+    lost.push_back(&seat);
+    first_end_seconds = std::min(first_end_seconds, patience_end_seconds(seat));
+    have_all_ended &= seems_ended(seat);
+  }
+  const bool may_more_follow = std::ranges::any_of(seats_, [&](const Seat& seat) {
+    const double end_seconds = patience_end_seconds(seat);
+    const bool is_alike = seems_ended(seat) || !have_all_ended;
+    return is_present(seat) && is_alike && end_seconds >= now_seconds_ &&
+           end_seconds <= first_end_seconds + suspect_seconds_;
+  });
+  if (may_more_follow) return;
+  for (auto* seat : lost) {
+    const auto& last = seat->heartbeat;
+    note_loss(*seat, Presence::kLost,
+              fmt::format("silent for {:.1f} s; last heard of in round {}, step {}{}{}",
+                          now_seconds_ - seat->heard_seconds, last.round, last.step,
+                          last.activity.empty() ? "" : ": ", last.activity));
+  }
+  for (const auto* seat : lost) follow_loss(*seat, true);
 }
 
 void Roster::lose(Seat& seat, Presence presence, const std::string& reason, bool may_return) {
+  note_loss(seat, presence, reason);
+  follow_loss(seat, may_return);
+}
+
+void Roster::note_loss(Seat& seat, Presence presence, const std::string& reason) {
   if (!has_begun()) {
     seat = Seat(seat.site);  // its place is free for another try
-    return;
+  } else {
+    seat.presence = presence;
+    seat.loss = reason;
   }
-  seat.presence = presence;
-  seat.loss = reason;
+}
+
+void Roster::follow_loss(const Seat& seat, bool may_return) {
   // The first loss is the verdict. Sites that end because of it must not be named as causes.
-  if (verdict_) return;
+  if (!has_begun() || verdict_) return;
   settle();
   // A run of which a site has done all rounds is at its end.
   const bool is_ending = std::ranges::any_of(seats_, [](const Seat& other) {
@@ -47,7 +86,8 @@ void Roster::lose(Seat& seat, Presence presence, const std::string& reason, bool
   });
   const bool ends_run = is_missed(seat) && (!may_return || is_ending);
   if (!verdict_ && (ends_run || is_over())) {
-    end_early(PeerLostMessage{seat.site, reason}, fmt::format("site {}: {}", seat.site, reason));
+    end_early(PeerLostMessage{seat.site, seat.loss},
+              fmt::format("site {}: {}", seat.site, seat.loss));
   }
 }
 
@@ -59,9 +99,14 @@ void Roster::settle() {
   if (has_present_member() && num_there >= min_sites_) {
     if (pause_ && waits_for_more()) return;
     if (pause_) resume();
+    std::vector<std::string> missed;
+    std::string reason;
     for (const auto& seat : seats_) {
-      if (is_missed(seat)) go_on_without(seat, seat.loss);
+      if (!is_missed(seat)) continue;
+      reason += missed.empty() ? seat.loss : fmt::format("; site {}: {}", seat.site, seat.loss);
+      missed.push_back(seat.site);
     }
+    if (!missed.empty()) go_on_without(missed, reason);
     return;
   }
   if (pause_) pause_->enough_seconds.reset();
@@ -127,14 +172,16 @@ void Roster::come_back(Seat& seat) {
   settle();
 }
 
-void Roster::go_on_without(const Seat& seat, const std::string& reason) {
-  std::erase(progress_.members, seat.site);
-  arrival_history_.forget(seat.site);
-  progress_.lost_site = seat.site;
+void Roster::go_on_without(const std::vector<std::string>& sites, const std::string& reason) {
+  for (const auto& site : sites) {
+    std::erase(progress_.members, site);
+    arrival_history_.forget(site);
+  }
+  progress_.lost_site = sites.front();
   progress_.lost_reason = reason;
   progress_.lost_generation = progress_.generation + 1;
   progress_.joined_site.clear();
-  begin_generation(fmt::format("site {}: {}", seat.site, reason) + minority_text());
+  begin_generation(fmt::format("site {}: {}", sites.front(), reason) + minority_text());
 }
 
 // The others may all live beyond a line that is cut, and train on.
@@ -156,7 +203,7 @@ void Roster::make_newcomer(Seat& seat, const std::string& reason) {
     return is_present(other) && is_member(other) && other.site != seat.site;
   });
   if (has_other) {
-    go_on_without(seat, reason);
+    go_on_without({seat.site}, reason);
   } else {
     end_early(PeerLostMessage{seat.site, reason}, fmt::format("site {}: {}", seat.site, reason));
   }

@@ -62,6 +62,17 @@ TEST_CASE("a site with other facts is told both names and the fact") {
         "site b (here) does not fit site a (there): parameters: 6 here, 5 there");
 }
 
+TEST_CASE("sites whose Gloo cannot connect are told to build with one release of it") {
+  auto a = site("a", Resume::kNever);
+  auto b = site("b", Resume::kNever);
+  a.facts = {{"gloo_release", "of before May 2023"}};
+  b.facts = {{"gloo_release", "of May 2023 or later"}};
+  CHECK(objection_to_facts(b, a) ==
+        "site b (here) does not fit site a (there): gloo_release: \"of May 2023 or later\" here, "
+        "\"of before May 2023\" there; build Farstep at both with Gloo of one release, as "
+        "libgloo-dev of one Debian is");
+}
+
 TEST_CASE("either all sites resume or none") {
   const auto fresh = site("a", Resume::kNever);
   const auto resuming = site("b", Resume::kAlways);

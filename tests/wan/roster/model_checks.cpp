@@ -55,14 +55,15 @@ void ModelWorld::check(std::size_t place, const std::string& connection,
   }
   const auto* welcome = std::get_if<Welcome>(&message);
   if (welcome != nullptr && !welcome->is_newcomer && welcome->generation == 1) {
-    is_abandoned_ |= serving_term_ > 0 && has_stand_bys() && serving_term_ != welcome->term;
+    const bool is_another_run = has_stand_bys() ? serving_term_ != welcome->term : is_blank_;
+    is_abandoned_ |= serving_term_ > 0 && is_another_run;
     serving_term_ = welcome->term;
     members_ = welcome->sites;
   }
   const auto* view = std::get_if<ViewMessage>(&message);
   if (std::holds_alternative<ClaimMessage>(message) && has_stand_bys()) check_claim(place);
-  if (is_stale(place)) return;
-  if (view != nullptr) check_view(*view);
+  if (is_stale(place) || is_abandoned_) return;
+  if (view != nullptr) check_view(place, *view);
   if (const auto* go = std::get_if<Go>(&message)) check_go(*go);
   if (const auto* request = std::get_if<DonateMessage>(&message)) {
     asked_states_.emplace(request->newcomer.request.token, request->round);
@@ -91,7 +92,7 @@ void ModelWorld::note_handover(const HandoverMessage& handover) {
   if (asked_states_.contains(state)) ++num_handovers_in_mid_round_;
 }
 
-void ModelWorld::check_view(const ViewMessage& view) {
+void ModelWorld::check_view(std::size_t place, const ViewMessage& view) {
   const bool is_taken_over = has_stand_bys() ? view.term > serving_term_ : is_blank_;
   if (has_stand_bys()) serving_term_ = view.term;
   require(view.generation >= generation_, "generations rise");
@@ -108,8 +109,37 @@ void ModelWorld::check_view(const ViewMessage& view) {
     }
     ++num_newcomers_taken_;
   }
+  check_cuts(place, view);
   generation_ = view.generation;
   members_ = view.sites;
+}
+
+// Members that one cut takes stay, or leave in one generation. Their last messages come within a
+// heartbeat and the longest delay, unless messages are lost besides, or wait for the coordinator. A
+// process whose connections break is lost sooner.
+void ModelWorld::check_cuts(std::size_t place, const ViewMessage& view) {
+  if (loses_one_in_ > 0 || coordinators_[place].stands_still) return;
+  for (const auto& cut : cuts_) {
+    const bool is_calm = coordinators_[place].last_change < cut.begin_seconds - kCalmSeconds;
+    if (!is_calm || now_seconds_ >= cut.end_seconds) continue;
+    int64_t num_lost = 0, num_kept = 0;
+    bool has_lost_other = false;  // for which the roster has waited before
+    for (const auto& site : members_) {
+      const auto& process = *newest_process_.at(site);
+      const bool is_cut_off = process.is_alive() && cut.connections.contains(process.connection());
+      const double silence_seconds = now_seconds_ - link(process.connection(), place).heard;
+      if (std::ranges::count(view.sites, site) > 0) {
+        num_kept += is_cut_off ? 1 : 0;
+      } else if (is_cut_off && silence_seconds > deadlines_.lost_after_seconds) {
+        ++num_lost;
+      } else {
+        has_lost_other = true;
+      }
+    }
+    require(num_lost == 0 || num_kept == 0 || has_lost_other,
+            "members that one cut takes are lost together");
+    num_losses_together_ += num_lost > 1 ? 1 : 0;
+  }
 }
 
 // A coordinator that enough sites reach, members among them, keeps the run: of its members, the one

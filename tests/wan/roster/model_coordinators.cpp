@@ -97,7 +97,9 @@ void ModelWorld::restart_coordinator(std::size_t place) {
   coordinator.is_down = false;
   coordinator.last_change = now_seconds_;
   for (auto& [key, link] : links_) {
-    if (key.second == place) link.last_fault = std::max(link.last_fault, now_seconds_);
+    if (key.second != place) continue;
+    link.last_fault = std::max(link.last_fault, now_seconds_);
+    end_connection(key.first, place, 0);
   }
   go_on(place);
 }
@@ -134,6 +136,7 @@ void ModelWorld::arrive(const ModelSite& from, std::size_t place, const SiteMess
   }
   if (is_told_) tell("->", fmt::format("{} {}", from.connection(), place), encode(message));
   note(from, message);
+  link(from.connection(), place).heard = now_seconds_;
   const auto answers = coordinator.roster->receive(from.connection(), message, now_seconds_);
   notice_new_run();
   if (std::exchange(coordinator.dies_before_answers, false) && !coordinator.roster->is_over()) {

@@ -10,10 +10,10 @@ namespace farstep::wan {
 namespace {
 
 constexpr double kStandByBeats = 10;  // as the Member's
+constexpr std::size_t kRegistrationBytes = 1000;
 
 bool is_for_all(const SiteMessage& message) {
-  return std::holds_alternative<RegisterMessage>(message) ||
-         std::holds_alternative<HeartbeatMessage>(message) ||
+  return std::holds_alternative<HeartbeatMessage>(message) ||
          std::holds_alternative<LeaveMessage>(message);
 }
 
@@ -26,13 +26,48 @@ bool is_of_stranger(const CoordinatorMessage& message) {
 
 }  // namespace
 
-void ModelSite::send(SiteMessage message) {
-  if (auto* registration = std::get_if<RegisterMessage>(&message)) {
-    registration->term = world_.known_term(name_);
-  }
+void ModelSite::send(const SiteMessage& message) {
   for (std::size_t place = 0; place < world_.num_coordinators(); ++place) {
     if (is_for_all(message) || place == current_) world_.send(*this, place, message);
   }
+}
+
+void ModelSite::send(const SiteMessage& request, Repetition& repetition) {
+  send(request);
+  repetition.note_copy(world_.now(), request_bytes_, world_.deadlines().heartbeat_seconds);
+}
+
+void ModelSite::send_registration(RegisterMessage message, bool is_new,
+                                  std::optional<std::size_t> but) {
+  message.term = world_.known_term(name_);
+  for (std::size_t place = 0; place < world_.num_coordinators(); ++place) {
+    if (place == but) continue;
+    auto& repetition = registrations_[place];
+    if (is_new) repetition.note_loss();
+    if (!repetition.is_paced(world_.now())) continue;
+    world_.send(*this, place, message);
+    repetition.note_copy(world_.now(), kRegistrationBytes, world_.deadlines().heartbeat_seconds);
+  }
+}
+
+void ModelSite::repeat(const SiteMessage& request, Repetition& repetition) {
+  const double now_seconds = world_.now();
+  if (const auto* registration = std::get_if<RegisterMessage>(&request)) {
+    send_registration(*registration, !repetition.is_sent());
+    repetition.note_copy(now_seconds, 0, 0);
+  } else if (stage_ == Stage::kLeaving ? repetition.is_paced(now_seconds)
+                                       : repetition.is_due(now_seconds, answered_beat_seconds_)) {
+    send(request, repetition);
+  }
+}
+
+void ModelSite::connection_ended(std::size_t coordinator) {
+  registrations_[coordinator].note_loss();
+  const bool is_goodbye = stage_ == Stage::kLeaving;
+  const bool is_registration = stage_ == Stage::kJoining;
+  if ((coordinator == current_ || is_goodbye) && !is_registration) repetition_.note_loss();
+  if (coordinator != current_) return;
+  for (auto& [token, offer] : offers_) offer.repetition.note_loss();
 }
 
 double ModelSite::age_seconds() const {
@@ -52,24 +87,28 @@ bool ModelSite::knows_run() const {
 }
 
 void ModelSite::beat() {
-  if (is_returning_) send(registration_of_member());
-  if (request_) send(*request_);
-  for (const auto& [token, offer] : offers_) send(offer.message);
-  if (!takes_part()) return;
-  const auto& deadlines = world_.deadlines();
-  if (silence_seconds() > deadlines.coordinator_lost_after_seconds) {
-    world_.check_stand_bys();
-    crash();  // it cannot reach the coordinator for a goodbye
-    return;
+  if (takes_part()) {
+    const auto& deadlines = world_.deadlines();
+    if (silence_seconds() > deadlines.coordinator_lost_after_seconds) {
+      world_.check_stand_bys();
+      crash();  // it cannot reach the coordinator for a goodbye
+      return;
+    }
+    const bool has_others = world_.num_coordinators() > 1;
+    const double patience_seconds = kStandByBeats * deadlines.heartbeat_seconds;
+    if (has_others && silence_seconds() > patience_seconds) return_to_run();
+    HeartbeatMessage heartbeat;
+    heartbeat.sent_seconds = world_.now();
+    heartbeat.generation = generation_;
+    heartbeat.term = world_.known_term(name_);
+    send(heartbeat);
+    const bool was_knocking = is_knocking_;
+    is_knocking_ = has_others && pause_seconds() > patience_seconds && !is_returning_;
+    if (is_knocking_) send_registration(registration_of_member(), !was_knocking, current_);
   }
-  const bool has_others = world_.num_coordinators() > 1;
-  const double patience_seconds = kStandByBeats * deadlines.heartbeat_seconds;
-  if (has_others && silence_seconds() > patience_seconds) return_to_run();
-  if (has_others && pause_seconds() > patience_seconds && !is_returning_) ask_stand_bys();
-  HeartbeatMessage heartbeat;
-  heartbeat.generation = generation_;
-  heartbeat.term = world_.known_term(name_);
-  send(heartbeat);
+  if (is_returning_) send_registration(registration_of_member(), false);
+  if (request_) repeat(*request_, repetition_);
+  for (auto& [token, offer] : offers_) repeat(offer.message, offer.repetition);
 }
 
 bool ModelSite::hears(std::size_t coordinator, const CoordinatorMessage& message) {
@@ -85,7 +124,14 @@ bool ModelSite::hears(std::size_t coordinator, const CoordinatorMessage& message
   if (term && *term > known) {
     known = *term;
     back_seconds_ = world_.now();
-    if (std::exchange(current_, coordinator) != coordinator && request_) send(*request_);
+    // A registration that went out before was no promise.
+    const bool is_registration = stage_ == Stage::kJoining;
+    if (is_registration || current_ != coordinator) repetition_.note_loss();
+    for (auto& registration : registrations_) registration.note_loss();
+    if (std::exchange(current_, coordinator) != coordinator && request_) {
+      for (auto& [token, offer] : offers_) offer.repetition.note_loss();
+      repeat(*request_, repetition_);
+    }
   }
   if (welcome_ || coordinator == current_) return coordinator == current_;
   if (std::holds_alternative<Welcome>(message)) current_ = coordinator;
@@ -102,15 +148,7 @@ void ModelSite::note_life(const CoordinatorMessage& message) {
 
 void ModelSite::return_to_run() {
   if (std::exchange(is_returning_, true)) return;
-  send(registration_of_member());
-}
-
-void ModelSite::ask_stand_bys() {
-  auto message = registration_of_member();
-  message.term = world_.known_term(name_);
-  for (std::size_t place = 0; place < world_.num_coordinators(); ++place) {
-    if (place != current_) world_.send(*this, place, message);
-  }
+  send_registration(registration_of_member(), true);
 }
 
 RegisterMessage ModelSite::registration_of_member() const {
@@ -128,18 +166,22 @@ RegisterMessage ModelSite::registration_of_member() const {
 }
 
 void ModelSite::receive(std::size_t coordinator, const CoordinatorMessage& message) {
+  if (answers_registration(message)) registrations_[coordinator].note_answer();
   if (!hears(coordinator, message)) return;
   note_life(message);
   if (const auto* committed = std::get_if<CommittedMessage>(&message)) {
     committed_ = SyncId{committed->round, committed->fragment};
   }
   if (const auto* ack = std::get_if<HeartbeatAckMessage>(&message)) {
+    answered_beat_seconds_ = std::max(answered_beat_seconds_, ack->sent_seconds);
     if (ack->pause.empty()) paused_since_.reset();
     if (!ack->pause.empty() && !paused_since_) paused_since_ = world_.now();
   }
   if (std::holds_alternative<ClaimMessage>(message)) {
     is_returning_ |= takes_part();
-    beat();  // the registration in it is the promise
+    // The promise.
+    if (is_returning_) send_registration(registration_of_member(), false);
+    if (request_ && stage_ == Stage::kJoining) repeat(*request_, repetition_);
     return;
   }
   if (takes_part() && is_returning_ && answers(message, RegisterMessage{})) {

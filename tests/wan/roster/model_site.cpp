@@ -25,6 +25,8 @@ ModelSite::ModelSite(ModelWorld& world, std::string name, std::string connection
       name_(std::move(name)),
       connection_(std::move(connection)),
       uplink_(uplink),
+      request_bytes_(world.chance().one_in(2) ? 300 : 100'000),
+      registrations_(world.num_coordinators()),
       started_seconds_(world.now()),
       heard_seconds_(world.now()) {
   RegisterMessage request;
@@ -52,12 +54,13 @@ void ModelSite::enter(Stage stage) {
   stage_ = stage;
   ++stage_number_;
   request_.reset();
+  repetition_ = {};
 }
 
 void ModelSite::ask(Stage stage, SiteMessage request) {
   enter(stage);
   request_ = std::move(request);
-  send(*request_);
+  repeat(*request_, repetition_);
 }
 
 template <typename Function>
@@ -73,9 +76,9 @@ void ModelSite::on_view(const ViewMessage& view) {
   view_ = view;
   generation_ = view.generation;
   sites_ = view.sites;
-  if (has_lost && stage_ == Stage::kConnecting && request_ &&
-      std::holds_alternative<GetMessage>(*request_)) {
-    lost_while_connecting();
+  if (stage_ == Stage::kConnecting && request_ && std::holds_alternative<GetMessage>(*request_)) {
+    repetition_.note_loss();
+    if (has_lost) lost_while_connecting();
   } else if (stage_ == Stage::kExchanging && view.lost_generation > links_generation_) {
     // The listener aborts the links.
     renew(view.lost);
@@ -161,7 +164,11 @@ void ModelSite::take_state() {
   theta_ = state_->theta;
   sync_ = {.round = state_->rounds_done + 1, .fragment = 0};
   go_.reset();
-  arrive();
+  if (sync_.round > world_.rounds()) {
+    leave(Outcome::kDone);
+  } else {
+    arrive();
+  }
 }
 
 // ---- the links ----
@@ -234,8 +241,8 @@ void ModelSite::offer(const Newcomer& newcomer, int64_t round) {
   // What it expects may be wrong.
   const double seconds = world_.chance().one_in(2) ? 0 : world_.chance().between(0.05, 2);
   const OfferMessage message{token, round, seconds, ""};
-  offers_[token] = {newcomer, {.rounds_done = round, .theta = theta_}, message};
-  send(message);
+  auto& offered = offers_[token] = {newcomer, {.rounds_done = round, .theta = theta_}, message, {}};
+  send(message, offered.repetition);
 }
 
 void ModelSite::arrive() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "wan/protocol/protocol.h"
+#include "wan/protocol/repetition.h"
 
 namespace farstep::wan {
 
@@ -44,6 +45,8 @@ class ModelSite {
 
   // A message of the coordinator of this place has come.
   void receive(std::size_t coordinator, const CoordinatorMessage& message);
+  // Its connection to this coordinator has ended, and what was on it may be lost.
+  void connection_ended(std::size_t coordinator);
   void beat();
   // The process ends without a word.
   void crash();
@@ -77,7 +80,12 @@ class ModelSite {
   template <typename Function>
   void later(double seconds, Function function);
   // Sends to the coordinators that are to hear it.
-  void send(SiteMessage message);
+  void send(const SiteMessage& message);
+  // Sends a copy of a request.
+  void send(const SiteMessage& request, Repetition& repetition);
+  // Sends a registration where one is due, or to all if it is new; not to `but`.
+  void send_registration(RegisterMessage message, bool is_new, std::optional<std::size_t> but = {});
+  void repeat(const SiteMessage& request, Repetition& repetition);
   // Whether a message is of the coordinator that serves this site, or of a newer one, which does so
   // from now on; all others are dropped.
   bool hears(std::size_t coordinator, const CoordinatorMessage& message);
@@ -85,8 +93,6 @@ class ModelSite {
   void note_life(const CoordinatorMessage& message);
   // Registers again, where this member is not known or the coordinator is silent.
   void return_to_run();
-  // Asks the other coordinators, while the run pauses.
-  void ask_stand_bys();
   RegisterMessage registration_of_member() const;
   void on_view(const ViewMessage& view);
   void on_answer(const CoordinatorMessage& answer);
@@ -118,11 +124,16 @@ class ModelSite {
   Stage stage_ = Stage::kJoining;
   int64_t stage_number_ = 0;
   std::optional<SiteMessage> request_;
+  Repetition repetition_;                  // of that
+  const std::size_t request_bytes_;        // of all its requests but registrations
+  std::vector<Repetition> registrations_;  // by coordinator
+  double answered_beat_seconds_ = -1e9;
   const double started_seconds_;
   double heard_seconds_;
   double back_seconds_ = -1e9;  // when the coordinator came back from a silence or a restart
   std::size_t current_ = 0;     // the coordinator that is heard
   bool is_returning_ = false;
+  bool is_knocking_ = false;  // at the other coordinators, while the run pauses
   std::optional<SyncId> committed_;
 
   // What Member knows.
@@ -152,6 +163,7 @@ class ModelSite {
     Newcomer newcomer;
     ModelState state;
     OfferMessage message;
+    Repetition repetition;
   };
   std::map<std::string, Offer> offers_;
   std::map<std::string, DonateMessage> requests_;          // by newcomer

@@ -174,7 +174,7 @@ void ModelWorld::draw_fault() {
   const auto& name = names_[static_cast<std::size_t>(chance_.below(std::ssize(names_)))];
   auto* process = process_of(name);
   if (process == nullptr) return;
-  switch (chance_.below(has_stand_bys() ? 9 : 7)) {
+  switch (chance_.below(has_stand_bys() ? 10 : 8)) {
     case 0:
     case 1:
       for (std::size_t place = 0; place < coordinators_.size(); ++place) {
@@ -193,6 +193,9 @@ void ModelWorld::draw_fault() {
       break;
     case 5:
       fail_link_of_exchange();
+      break;
+    case 6:
+      cut_off_together();
       break;
     default:
       harm_coordinator();
@@ -216,10 +219,47 @@ void ModelWorld::harm_links(ModelSite& process, bool cuts) {
     if (cuts) {
       harmed.cut_until = std::max(harmed.cut_until, end_seconds);
       harmed.keeps_messages = keeps_messages;
+      if (!keeps_messages) end_connection(process.connection(), place, end_seconds - now_seconds_);
     } else {
       ++harmed.epoch;
+      end_connection(process.connection(), place, 0);
     }
   }
+}
+
+// The lines of some sites to all coordinators, as by a failed router.
+void ModelWorld::cut_off_together() {
+  Cut cut{now_seconds_, now_seconds_ + chance_.between(0.5, 12), {}};
+  const bool keeps_messages = chance_.one_in(2);
+  for (const auto& name : names_) {
+    auto* process = process_of(name);
+    if (process == nullptr || chance_.one_in(4)) continue;
+    bool was_whole = true;
+    for (std::size_t place = 0; place < coordinators_.size(); ++place) {
+      auto& harmed = link(process->connection(), place);
+      was_whole &= harmed.cut_until < now_seconds_ &&
+                   now_seconds_ - harmed.heard < 1.5 * deadlines_.heartbeat_seconds;
+      harmed.last_fault = std::max(harmed.last_fault, cut.end_seconds);
+      harmed.cut_until = std::max(harmed.cut_until, cut.end_seconds);
+      harmed.keeps_messages = keeps_messages;
+      const double seconds = harmed.cut_until - now_seconds_;
+      if (!keeps_messages) end_connection(process->connection(), place, seconds);
+    }
+    if (was_whole) cut.connections.insert(process->connection());
+  }
+  tell("--", fmt::format("{}", fmt::join(cut.connections, " ")),
+       fmt::format("are cut off until {:.2f}", cut.end_seconds));
+  cuts_.push_back(std::move(cut));
+}
+
+// A site may notice it late, as long as no byte comes that says so.
+void ModelWorld::end_connection(const std::string& connection, std::size_t place,
+                                double after_seconds) {
+  const double notice_seconds = chance_.one_in(2) ? 0 : chance_.between(0, 5);
+  after(after_seconds + notice_seconds, [this, connection, place] {
+    auto* process = by_connection_.at(connection);
+    if (process->is_alive()) process->connection_ended(place);
+  });
 }
 
 // Both of its ends live.

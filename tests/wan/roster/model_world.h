@@ -1,8 +1,9 @@
 // The rosters of a run's coordinators and its sites in one process and in simulated time, for the
 // model of the protocol. A seed draws the run, every delay, the loss and repetition of messages,
-// and the faults: processes that die and are started again, connections that break, cut links, and
-// a coordinator that dies and goes on with its journal. Some runs do not name all their sites. Or
-// the run has stand-bys: then coordinators die for good too, stand still and wake, and hand over.
+// and the faults: processes that die and are started again, connections that break, cuts of one
+// line or of several at once, and a coordinator that dies and goes on with its journal. Some runs
+// do not name all their sites. Or the run has stand-bys: then coordinators die for good too, stand
+// still and wake, and hand over.
 //
 // Each connection keeps the order of its messages, as TCP does. Messages of different connections
 // overtake each other. After some seconds no fault comes any more, and the run has to end.
@@ -61,6 +62,8 @@ class ModelWorld {
   int64_t num_handovers_in_mid_round() const { return num_handovers_in_mid_round_; }
   bool has_lost_coordinator() const { return num_coordinators_lost_ > 0; }
   int64_t num_takeovers() const { return num_takeovers_; }  // by stand-bys
+  // Generations that began without sites of one cut.
+  int64_t num_losses_together() const { return num_losses_together_; }
 
   // ---- for the sites ----
   double now() const { return now_seconds_; }
@@ -96,6 +99,7 @@ class ModelWorld {
   struct Link {
     int64_t epoch = 0;  // of the connection
     double newest_up = 0, newest_down = 0;
+    double heard = -1e9;  // when the coordinator took a message
     double cut_until = 0, last_fault = -1e9;
     bool keeps_messages = false;  // while it is cut
   };
@@ -130,12 +134,19 @@ class ModelWorld {
     int64_t generation;
     std::string hash;
   };
+  struct Cut {
+    double begin_seconds, end_seconds;
+    std::set<std::string> connections;
+  };
   using Meeting = std::pair<int64_t, SyncId>;  // generation and sync
 
   void start_process(const std::string& site);
   ModelSite* process_of(const std::string& site);
   void draw_fault();
   void harm_links(ModelSite& process, bool cuts);
+  void cut_off_together();
+  // The site learns that its connection to a coordinator has ended.
+  void end_connection(const std::string& connection, std::size_t place, double after_seconds);
   void fail_link_of_exchange();
   void harm_coordinator();
   void lose_coordinator(std::size_t place);
@@ -170,7 +181,8 @@ class ModelWorld {
   void check_claim(std::size_t place) const;
   void check_takeover(const ViewMessage& view);
   void note_handover(const HandoverMessage& handover);
-  void check_view(const ViewMessage& view);
+  void check_view(std::size_t place, const ViewMessage& view);
+  void check_cuts(std::size_t place, const ViewMessage& view);
   void check_go(const Go& go);
   void check_commit(const CommittedMessage& message);
   void note_stale_commit(const CommittedMessage& message);
@@ -203,6 +215,7 @@ class ModelWorld {
   bool was_blank_ = false;      // it did not once
   bool was_completed_ = false;  // the last sync was committed
   int64_t num_restarts_due_ = 0;
+  std::vector<Cut> cuts_;  // of several sites' lines at once
   std::map<Meeting, ModelExchange> exchanges_;
 
   int64_t serving_term_ = 0;  // of the coordinator that serves the run; 0: it has not begun
@@ -217,7 +230,7 @@ class ModelWorld {
   // By token and round: states that donors were asked for in mid-round; that newcomers get.
   std::set<std::pair<std::string, int64_t>> asked_states_, handed_states_;
   int64_t num_newcomers_taken_ = 0, num_handovers_in_mid_round_ = 0, num_coordinators_lost_ = 0,
-          num_takeovers_ = 0;
+          num_takeovers_ = 0, num_losses_together_ = 0;
 };
 
 }  // namespace farstep::wan

@@ -30,7 +30,7 @@ TEST_CASE("every schedule of messages and faults keeps the protocol's promises")
   const auto replayed = number_of("FARSTEP_MODEL_SEED");
   const int64_t first = replayed.value_or(1);
   const int64_t last = replayed.value_or(number_of("FARSTEP_MODEL_SCHEDULES").value_or(kSchedules));
-  int64_t completed = 0, newcomers = 0, in_mid_round = 0, restarts = 0, takeovers = 0;
+  int64_t completed = 0, newcomers = 0, in_mid_round = 0, restarts = 0, takeovers = 0, together = 0;
   for (int64_t seed = first; seed <= last; ++seed) {
     ModelWorld world(static_cast<uint64_t>(seed), replayed.has_value());
     try {
@@ -43,15 +43,18 @@ TEST_CASE("every schedule of messages and faults keeps the protocol's promises")
     in_mid_round += world.num_handovers_in_mid_round();
     restarts += world.has_lost_coordinator() ? 1 : 0;
     takeovers += world.num_takeovers();
+    together += world.num_losses_together();
   }
   if (last - first < 1000) return;  // too few to tell
   INFO(completed << " runs were completed, " << newcomers << " newcomers taken in, " << in_mid_round
                  << " states handed over in mid-round, " << restarts << " coordinators lost, "
-                 << takeovers << " runs taken over by stand-bys");
+                 << takeovers << " runs taken over by stand-bys, " << together
+                 << " times sites lost together");
   // Otherwise the faults end all runs, and nothing is tested.
   CHECK(2 * completed > last);
   CHECK(4 * newcomers > last);
   CHECK(8 * in_mid_round > last);
   CHECK(4 * restarts > last);
   CHECK(10 * takeovers > last);
+  CHECK(2000 * together > last);
 }

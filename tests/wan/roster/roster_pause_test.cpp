@@ -56,6 +56,56 @@ TEST_CASE("no exchange begins with a site that is lost after it has arrived") {
   CHECK(receivers<Go>(table.pass(1, kAll)) == kAll);
 }
 
+TEST_CASE("sites that one cut takes are lost in one decision") {
+  const auto cut = [](int64_t min_sites) {
+    auto table = paused(min_sites);
+    table.pass(3, kAll);
+    // Their last signs of life: the two are heard at different times of a heartbeat.
+    table.now_seconds += 0.5;
+    table.receive("b", HeartbeatMessage{table.now_seconds, 2, 0, ""});
+    table.now_seconds += 0.4;
+    table.receive("c", HeartbeatMessage{table.now_seconds, 2, 0, ""});
+    return table;
+  };
+  SECTION("too few are left: both keep their places, and nothing is lost when the line is back") {
+    auto table = cut(2);
+    CHECK(table.pass(10, {"a"}).empty());
+    CHECK_THAT(table.roster.pause_text(), Contains("site b: silent for 6"));
+    CHECK(table.roster.members() == kAll);
+    for (const auto& site : {"b", "c"}) pause_of(table, site);
+    for (const auto& site : {"a", "b"}) table.receive(site, arrival(2));
+    CHECK(receivers<Go>(table.receive("c", arrival(2))) == kAll);
+  }
+  SECTION("enough are left: one generation begins without both, which names both") {
+    auto table = cut(1);
+    const auto told = table.pass(10, {"a"});
+    CHECK(receivers<ViewMessage>(told) == Names{"a"});
+    const auto view = only<ViewMessage>(told);
+    CHECK(view.generation == 2);
+    CHECK(view.sites == Names{"a"});
+    CHECK(view.lost == "b");
+    CHECK_THAT(view.reason, Contains("silent for 6") && Contains("; site c: silent for"));
+  }
+  SECTION("one of them is heard again: only the other is lost") {
+    auto table = cut(2);
+    table.pass(4, {"a"});
+    const auto told = table.pass(4, {"a", "c"});
+    CHECK(receivers<ViewMessage>(told) == Names{"a", "c"});
+    CHECK(table.roster.pause_text().empty());
+  }
+}
+
+TEST_CASE("two processes that are killed together are lost together") {
+  auto table = paused(2);
+  table.pass(3, kAll);
+  table.now_seconds += 0.9;
+  table.receive("c", HeartbeatMessage{table.now_seconds, 2, 0, ""});
+  for (const auto& site : {"b", "c"}) table.roster.on_broken(site, table.now_seconds);
+  CHECK(table.pass(5, {"a"}).empty());
+  CHECK(table.roster.members() == kAll);
+  CHECK_FALSE(table.roster.pause_text().empty());
+}
+
 TEST_CASE("a site that is started again during a pause gets the state of those that waited") {
   auto table = paused();
   table.pass(10, {"a", "b"});
@@ -114,12 +164,12 @@ TEST_CASE("a newcomer that has the state goes on when the last member is gone") 
   table.pass(10, {"a"});
   table.receive("c2", registration("c"));
   table.receive("c2", fetch_of("c"));
-  table.receive("a", arrival(2, "aa", 3));
-  table.receive("a", ballot(2, "bb", 3));
+  table.receive("a", arrival(2, "aa", 2));
+  table.receive("a", ballot(2, "bb", 2));
   CHECK(receivers<HandoverMessage>(table.receive("a", OfferMessage{"c/1", 2})) == Names{"c2"});
   table.receive("a", LeaveMessage{Outcome::kInterrupted, ""});
   CHECK_FALSE(table.roster.pause_text().empty());
-  const auto told = table.receive("c2", arrival(3, "aa", 3));
+  const auto told = table.receive("c2", arrival(3, "aa", 2));
   const auto view = std::get<ViewMessage>(told.back().message);
   CHECK(view.sites == Names{"c"});
   CHECK(table.roster.pause_text().empty());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <list>
 #include <string>
 #include <thread>
@@ -27,6 +28,10 @@ class CuttableLink {
   void cut();
   // As long as the link is held, no byte moves and no connection is taken.
   void hold(bool is_held);
+  // From now on the visitors' bytes of all connections together travel at this rate.
+  void slow_down(int64_t bytes_per_second);
+  // Returns how many bytes of visitors it has forwarded.
+  int64_t forwarded_bytes() const { return forwarded_bytes_; }
 
  private:
   struct Pair {
@@ -41,6 +46,8 @@ class CuttableLink {
   Waker waker_;
   std::list<Pair> pairs_;  // used by the thread only
   std::atomic<bool> is_stopping_ = false, is_cut_ = false, is_held_ = false;
+  std::atomic<int64_t> bytes_per_second_ = 0;  // 0: without a limit
+  std::atomic<int64_t> forwarded_bytes_ = 0;
   std::thread thread_;  // last: starts when all else is ready
 };
 
