@@ -129,7 +129,7 @@ std::string html_report(const RunReport& report) {
     html += lines_section("Deltas out of proportion", outliers);
   }
   if (const auto rises = rise_lines(report); !rises.empty()) {
-    html += section("Validation losses that rose", paragraphs(rises));
+    html += lines_section("Validation losses that rose", rises);
   }
   html += table_section(work_table(report)) + table_section(traffic_table(report));
   if (const auto links = link_table(report); !links.rows.empty()) html += table_section(links);
