@@ -30,7 +30,7 @@ bool is_below(const fs::path& path) {
 // What a site's files are, from where, and what is brought with them.
 struct Cargo {
   bool has_data = false;
-  std::string words;  // for tar, quoted
+  std::string words = "";  // for tar, quoted
 };
 
 Cargo cargo_of(const InitPlan& plan, const PlannedSite& site, const fs::path& folder,

@@ -1,7 +1,6 @@
 #include "trainer/tasks/memory_needs.h"
 
 #include <algorithm>
-#include <ranges>
 #include <span>
 
 #include "heterogeneity/policy/policy.h"
@@ -152,14 +151,17 @@ MemoryRoom require_memory(const SiteOfRun& at, const std::vector<ParameterSpec>&
         .is_tight = true,
         .figures = std::move(figures)};
   }
-  const auto smaller = std::views::iota(int64_t{1}, std::max<int64_t>(1, micro_batch));
-  const auto beyond = std::ranges::partition_point(smaller, fits);
+  int64_t fitting = 0, beyond = std::max<int64_t>(1, micro_batch);
+  while (beyond - fitting > 1) {
+    const int64_t middle = fitting + (beyond - fitting) / 2;
+    (fits(middle) ? fitting : beyond) = middle;
+  }
   throw ConfigError(fmt::format(
       "{}: {}: {}", at.run_source, text,
-      beyond == smaller.begin()
+      fitting == 0
           ? std::string("end other programs, or take a smaller model or data.sequence_length")
           : fmt::format("set plan.micro_batch, or the site's own under sites, to at most {}",
-                        *beyond - 1)));
+                        fitting)));
 }
 
 // By the uniform plan, from which all policies start. batch_by_memory alone may give a batch that

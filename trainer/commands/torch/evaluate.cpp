@@ -295,8 +295,9 @@ void evaluate_images(const HfFolder& folder, const EvaluateOptions& options) {
                                 config.images().text(), config.classes));
   }
   const ImageExamples images(data.validation, config.statistics(), std::nullopt);
+  auto& model = *net;  // a lambda cannot have a part of a binding
   const auto result = with_bar(
-      [&](const TellShare& tell) { return evaluate(*net, images, options.part(), {}, tell); });
+      [&](const TellShare& tell) { return evaluate(model, images, options.part(), {}, tell); });
   const double accuracy = result.accuracy().value();
   if (options.json) {
     fmt::print(
