@@ -14,6 +14,7 @@ void Roster::leave_laggard_behind() {
   if (std::ranges::count_if(seats_, is_present) <= min_sites_) return;
   for (auto& seat : seats_) {
     if (!is_present(seat) || !is_member(seat) || sync_->has_arrived(seat.site)) continue;
+    if (!is_recent(seat.heard_seconds)) continue;  // its silence decides
     const auto limit_seconds = arrival_history_.limit_seconds(seat.site, progress_.members);
     if (!limit_seconds || now_seconds_ <= *limit_seconds) continue;
     lose(seat, Presence::kLost,

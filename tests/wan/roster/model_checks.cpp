@@ -126,7 +126,8 @@ void ModelWorld::check_cuts(std::size_t place, const ViewMessage& view) {
     bool has_lost_other = false;  // for which the roster has waited before
     for (const auto& site : members_) {
       const auto& process = *newest_process_.at(site);
-      const bool is_cut_off = process.is_alive() && cut.connections.contains(process.connection());
+      const bool is_cut_off = process.is_alive() && process.knows_run() &&
+                              cut.connections.contains(process.connection());
       const double silence_seconds = now_seconds_ - link(process.connection(), place).heard;
       if (std::ranges::count(view.sites, site) > 0) {
         num_kept += is_cut_off ? 1 : 0;

@@ -51,6 +51,13 @@ TEST_CASE("the others go on without a living site that does not come to the sync
   CHECK(only<Welcome>(table.receive("c2", registration("c"))).is_newcomer);
 }
 
+TEST_CASE("a site that has fallen silent is no laggard") {
+  auto table = after_rounds(2);
+  table.pass(18, kAll);
+  const auto told = table.pass(10, {"a", "b"});
+  CHECK_THAT(only<ViewMessage>({told.front()}).reason, Catch::StartsWith("silent for"));
+}
+
 TEST_CASE("a site that is needed is waited for") {
   auto table = after_rounds(3);
   CHECK(table.pass(500, kAll).empty());
