@@ -259,8 +259,9 @@ TEST_CASE("hexadecimal text gives back any bytes") {
   CHECK_THROWS_AS(from_hex("AB"), DataError);
 }
 
-TEST_CASE("the protocol document names every message and every field") {
+TEST_CASE("the protocol document names its version, every message and every field") {
   const auto document = read_file(source_folder() / "docs/internals/protocol.md");
+  CHECK_THAT(document, Catch::Contains(fmt::format("version **{}**", kProtocolVersion)));
   const auto check = [&](auto message) {
     INFO(message.kType);
     const auto heading = fmt::format("### `{}`", message.kType);
