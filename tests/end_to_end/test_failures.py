@@ -107,9 +107,9 @@ class Starts(ClusterTest):
         started = self.start_all(cluster)
         self.assert_end(cluster, {"node2": started["node2"]}, 3)
         self.assert_end(cluster, {"node1": started["node1"]}, 4)
-        self.assertIn("nowhere/start/config.json", cluster.log("node2"))
+        self.assertIn("nowhere/start: there is no such folder", cluster.log("node2"))
         self.assertIn("site node2: it left the run: failed: ", cluster.log("node1"))
-        self.assertIn("nowhere/start/config.json", cluster.log("node1"))
+        self.assertIn("nowhere/start: there is no such folder", cluster.log("node1"))
 
     def test_starting_weights_that_differ_are_refused(self):
         """One flipped bit in node2's copy: both name both checksums and the folder to copy."""

@@ -132,7 +132,7 @@ class Quality(ClusterTest):
         cases = ((("generate", "--prompt", "a", "--prompt-file", empty), 2, "exclude each other"),
                  (("generate", "--prompt", "a", "--stop", ""), 2, "--stop must not be empty"),
                  (("generate", "--prompt", "a", "--compute", "fp8"), 2, "use fp32 or bf16"),
-                 (("generate", "--prompt", "a", "--top-p", 0), 2, "top_p"),
+                 (("generate", "--prompt", "a", "--top-p", 0), 2, "--top-p: is 0"),
                  (("generate", "--prompt-file", self.folder / "none"), 3, "none"),
                  (("evaluate", "--text", empty), 3, "empty.txt: is empty"),
                  (("evaluate", "--questions", broken), 3, "line 1: endings: is missing"),

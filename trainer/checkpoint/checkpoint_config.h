@@ -16,7 +16,7 @@ struct CheckpointConfig {
     visit("every_rounds", every_rounds, "rounds between two checkpoints", at_least(1));
     visit("keep", keep,
           "newest checkpoints that stay on the disk; with inner.schedule wsd the one before the "
-          "decay too",
+          "decay too, and with evaluate.on_rise stop or go_back the one before a rise",
           at_least(2));
   }
 };

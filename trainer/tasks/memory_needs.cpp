@@ -185,7 +185,8 @@ heterogeneity::SitePlan first_work(const SiteOfRun& at,
 }
 
 int64_t kept_checkpoints(const RunConfig& run) {
-  return run.checkpoint.keep + (run.inner.rate.schedule == RateShape::kWsd ? 1 : 0);
+  return run.checkpoint.keep + (run.inner.rate.schedule == RateShape::kWsd ? 1 : 0) +
+         (run.evaluate.on_rise != OnRise::kWarn ? 1 : 0);
 }
 
 }  // namespace farstep

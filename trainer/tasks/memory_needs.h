@@ -45,8 +45,8 @@ MemoryRoom require_memory(const SiteOfRun& at, const std::vector<ParameterSpec>&
 heterogeneity::SitePlan first_work(const SiteOfRun& at,
                                    const std::optional<heterogeneity::SiteProfile>& profile);
 
-// Returns how many checkpoints a site keeps. With inner.schedule wsd it keeps the one before the
-// decay besides the newest.
+// Returns how many checkpoints a site keeps. Besides the newest it keeps the one before the decay
+// of inner.schedule wsd, and the one to which evaluate.on_rise goes back.
 int64_t kept_checkpoints(const RunConfig& run);
 
 }  // namespace farstep

@@ -8,6 +8,7 @@
 #include "trainer/data/documents/byte_reader.h"
 #include "trainer/data/documents/json_line.h"
 #include "trainer/data/documents/text_source.h"
+#include "trainer/data/text/utf8.h"
 
 namespace farstep {
 
