@@ -88,6 +88,7 @@ class DonatedRun {
     void collect(Run&) override { refuse(); }
     void finish(Run&) override { refuse(); }
     void leave_after(int64_t) override { refuse(); }
+    bool load_global(Run&, int64_t) override { refuse(); }
     bool run_if_due(Run&, int64_t, const std::stop_token&) override { refuse(); }
     void begin(Run&, int64_t, std::span<const wan::Newcomer>) override { refuse(); }
     void wait_for_copies() override { refuse(); }
