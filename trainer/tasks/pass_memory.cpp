@@ -35,11 +35,10 @@ PassMemory fused_on_cpu(const LlamaConfig& config, const PassTerms& terms,
 // LibTorch keeps attention's results, and the operations have arrays of a few rows' width.
 PassMemory fused_on_gpu(const LlamaConfig& config, const PassTerms& terms,
                         const AttentionShape& shape) {
-  constexpr int64_t kMostLogitBytes = int64_t{512} << 20;
   const int64_t rows = shape.rows();
   const BufferSizes sizes{
       .shape = shape,
-      .logit_rows = std::clamp<int64_t>(kMostLogitBytes / (config.vocabulary * kFloat), 1, rows),
+      .logit_rows = std::clamp<int64_t>(kMostGpuLogitBytes / (config.vocabulary * kFloat), 1, rows),
       .recompute = terms.device.recompute,
       .without_attention = true,
       .keep_gated = true};

@@ -3,8 +3,8 @@
 // Each site validates a part of the set, and tells its sums with its next syncs. So every site
 // judges a validation by the same figures, in the round after it.
 //
-// A rise is a loss above the best of the last eight by more than 0.5 and by more than six of their
-// standard deviations, in more than half of the parts too: one site's broken sum is no rise.
+// The loss has risen if it exceeds the best of the last eight by 0.5 and by six of their standard
+// deviations. More than half of the parts must exceed that too: one site's broken sum is no rise.
 // Sources: six deviations as OLMo-core's rule for skipped steps; going back, with other data after
 // it, as PaLM, Chowdhery et al. 2022, section 5.1.
 #pragma once

@@ -113,12 +113,6 @@ std::string host_in(const Source& source, std::string_view text, bool in_bracket
     }
     return *std::move(ip);
   }
-  const bool is_number = text.find_first_of("0123456789") != text.npos &&
-                         text.find('.') != text.npos &&
-                         text.find_first_not_of("0123456789.") == text.npos;
-  if (!in_brackets && is_number) {
-    source.refuse("has no IPv4 address where one is to be; that is four numbers from 0 to 255");
-  }
   if (in_brackets || text.find_first_of(":%") != text.npos) {
     source.refuse(
         "has no IPv6 address where one is to be; that looks like 2001:db8::7, or fe80::7%eth0 if "

@@ -58,7 +58,7 @@ TEST_CASE("what is no host and port is refused, and the message says what to wri
       {"10.0.0.5", "write 10.0.0.5:7400"},
       {"[::1]", "write [::1]:7400"},
       {"300.1.2.3:7400", "four numbers from 0 to 255"},
-      {"10.0.0:7400", "has no IPv4 address"},
+      {"10.0.0:7400", "four numbers from 0 to 255"},
       {"fd00::5", "write [fd00::5]:7400"},
       {"::1", "write [::1]:7400"},
       {"::1:7440", "write [::1]:7440 for the port 7440, or [::1:7440]"},

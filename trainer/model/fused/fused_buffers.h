@@ -68,6 +68,10 @@ struct BufferSizes {
 template <typename T>
 FusedBuffers<T> fused_buffers(Arena& arena, const LlamaConfig& config, const BufferSizes& sizes);
 
+// The largest memory for logits on a GPU: products of this size still fill one. With a vocabulary
+// of 32,000, 512 MiB are 4,096 rows. Their gradient takes half as much again.
+inline constexpr int64_t kMostGpuLogitBytes = int64_t{1} << 29;
+
 // What fused_buffers() takes of a device's memory.
 struct BufferBytes {
   int64_t all = 0;

@@ -14,10 +14,7 @@ namespace farstep {
 
 namespace {
 
-// The largest memory for logits: products of this size still fill a GPU. With a vocabulary of
-// 32,000, 512 MiB are 4,096 rows. Also the share of the GPU's memory that they may take; their
-// gradient takes half as much again.
-constexpr int64_t kLogitBytes = int64_t{1} << 29, kLogitShare = 64;
+constexpr int64_t kLogitShare = 64;  // of the GPU's memory, for logits
 // Logit rows are multiples of the largest tile of cuBLAS's kernels.
 constexpr int64_t kTileRows = 256;
 
@@ -32,7 +29,7 @@ GpuOps::GpuOps(at::Device device)
       fork_(device),
       products_(device),
       device_(device),
-      most_logit_bytes_(std::min(kLogitBytes, gpu_memory_bytes(device) / kLogitShare)) {}
+      most_logit_bytes_(std::min(kMostGpuLogitBytes, gpu_memory_bytes(device) / kLogitShare)) {}
 
 // At least one tile, at most all rows, else as many whole tiles as fit the limit.
 int64_t GpuOps::logit_rows(int64_t rows, int64_t vocabulary) const {
